@@ -1,10 +1,13 @@
 """The stored pictures of explorables."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from tests.stored_lessons import ROOT
+from tools.site_stills import models_of, stored_weights
+from transformer_lesson.explorables.html import whole_page
 
 STILLS = ROOT / "docs" / "stills"
 
@@ -24,3 +27,10 @@ def one_of_each_kind() -> list:
         found.append(pytest.param(name, marks=marks))
         kinds.add(still["kind"])
     return found
+
+
+def as_stored(name: str) -> SimpleNamespace:
+    """A lesson's explorable as the site shows it, to be shown as one that was just made."""
+    still, weights = stills()[name], stored_weights(STILLS)
+    page = whole_page([still], {key: weights[key] for key in models_of(still)})
+    return SimpleNamespace(save_html=lambda path: path.write_text(page, "utf-8"))

@@ -14,7 +14,6 @@ from tests.explorables.shown import agree, assert_refused, lines, same_numbers
 from tests.explorables.tiny_models import language_model, translator
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import DecodingStepper
-from transformer_lesson.explorables.decoding_stepper import TEXT
 from transformer_lesson.generation import Beam, Sample, generate, length_normalized, top_k_filter
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
@@ -285,15 +284,3 @@ def test_a_softmax_in_the_place_of_logits_is_shown_and_wrong_arguments_are_refus
     assert_refused("belong together", DecodingStepper, mad)
     few = "max_new_tokens is 0, but it must be at least 1"
     assert_refused(few, DecodingStepper, max_new_tokens=0)
-
-
-@pytest.mark.slow
-def test_it_opens_on_a_step_at_which_its_knobs_matter():
-    model, tokenizer, _ = trained_translator()
-    stepper = DecodingStepper()
-    assert MICE == TEXT.replace("When", "when").replace(",", " ,").replace(".", " .")
-    knobs = {name: getattr(stepper, name) for name in KNOBS[0]}
-    assert stepper.strategy == "sample" and knobs == KNOBS[0]
-    written, at = Written(model, tokenizer, MICE, knobs), stepper.step - 1
-    assert {"top-k", "top-p", ""} == set(written.cut(at))
-    assert written.logits[at].softmax(-1).max() < 0.5

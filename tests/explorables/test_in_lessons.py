@@ -1,15 +1,12 @@
 """Each explorable as its lesson opens it: seen at one look, its task open at first, then done."""
 
 import re
-from types import SimpleNamespace
 
 import pytest
 
 from tests.explorables.shown import HOST
-from tests.explorables.stills import STILLS, one_of_each_kind, stills
-from tools.site_stills import models_of, stored_weights
+from tests.explorables.stills import as_stored, one_of_each_kind, stills
 from transformer_lesson.explorables.architecture_map import PARTS
-from transformer_lesson.explorables.html import whole_page
 
 LOWEST = "the step of the lowest validation loss"
 SOLVED = {  # by lesson and cell, what a learner does who solves the task: buttons, or values given
@@ -103,9 +100,7 @@ def test_the_map_of_each_lesson_says_where_that_lesson_stands():
 
 @pytest.mark.parametrize("name", one_of_each_kind())
 def test_it_is_seen_at_one_look_reached_by_keyboard_and_its_task_can_be_done(name, show):
-    still, weights = stills()[name], stored_weights(STILLS)
-    page = whole_page([still], {key: weights[key] for key in models_of(still)})
-    shown = show(SimpleNamespace(save_html=lambda path: path.write_text(page, "utf-8")))
+    shown = show(as_stored(name))
     for width, most in TALLEST.items():
         shown.page.set_viewport_size({"width": width + 24, "height": 800})  # and its margins
         shown.page.wait_for_function(f"() => {HOST}.clientWidth === {width}")

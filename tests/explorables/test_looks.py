@@ -5,16 +5,12 @@ pale. `drive.js` plays it, moves each control to its ends, presses each button, 
 walks on at random.
 """
 
-from types import SimpleNamespace
-
 import pytest
 
 from tests.explorables.examples import made
 from tests.explorables.looks import DRIVEN, LOOK, faults
 from tests.explorables.shown import HOST
-from tests.explorables.stills import STILLS, one_of_each_kind, stills
-from tools.site_stills import models_of, stored_weights
-from transformer_lesson.explorables.html import whole_page
+from tests.explorables.stills import as_stored, one_of_each_kind, stills
 
 SCREEN = 620
 """The most pixels of height where an explorable is 944 wide, as in the site's column at 1280."""
@@ -30,11 +26,7 @@ EXTREME = {
 
 def open_still(name: str, show, width: int):
     """Show a lesson's explorable where it is so wide, in a window that is taller than it."""
-    still, weights = stills()[name], stored_weights(STILLS)
-    page = whole_page([still], {key: weights[key] for key in models_of(still)})
-    place = SimpleNamespace(save_html=lambda path: path.write_text(page, "utf-8"))
-    window = {"width": width + 24 * (width > 390), "height": 1700}
-    return show(place, viewport=window)
+    return show(as_stored(name), viewport={"width": width + 24 * (width > 390), "height": 1700})
 
 
 @pytest.mark.everything

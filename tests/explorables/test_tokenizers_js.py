@@ -1,4 +1,4 @@
-"""The tokenizers in the page give the package's ids, texts and errors."""
+"""The tokenizers in the page give the package's ids and texts."""
 
 import sys
 import unicodedata
@@ -9,7 +9,7 @@ from tests.explorables.conftest import HOSTILE
 from tests.explorables.page_modules import in_node
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.text import grammar, manual, menus
-from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, Tokenizer
+from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer
 
 MENUS = [text for pair in menus.pairs() for text in (pair.source, pair.target)]
 SENTENCES = [*manual.sentences(), *MENUS, *(pair.source for pair in grammar.generate(100, 0))]
@@ -19,12 +19,10 @@ ASSIGNED = [  # the page's Unicode may be newer and know more characters
     if unicodedata.category(chr(code)) not in ("Cn", "Cs")
 ]
 TEXTS = [
-    *HOSTILE.values(),
+    *(text.replace("\ud83d", "?") for text in HOSTILE.values()),  # as an explorable sends it
     *("".join(ASSIGNED[i : i + 50]) for i in range(0, len(ASSIGNED), 50)),
     "e\u0301 n\u0303o",
     "<pad><bos> <unk> <eos> constructor __proto__ toString undefined",
-    "\ud83d",
-    "😀 then \ude00\ud83d",
     "\ufeffmark \x1c\x1d\x1e\x1f\x85 \u2028\u180e",
     "it's we'll they're I'd 've 12'34 l’eau rock'n'roll ''",
     "  two  spaces \n\n lines \t tabs  ",
@@ -37,16 +35,8 @@ TOKENIZERS = [
 ]
 
 
-def attempt(tokenizer: Tokenizer, text: str) -> list | str:
-    try:
-        ids = tokenizer.encode(text)
-    except ValueError as error:
-        return str(error)
-    return [ids, tokenizer.decode(ids)]
-
-
 @pytest.mark.slow
-def test_ids_texts_tokens_and_errors_are_pythons(tmp_path, unchecked):
+def test_ids_texts_and_tokens_are_pythons(tmp_path, unchecked):
     # a million ids: checking the signatures at each would take ten times as long
     texts = [*SENTENCES, *TEXTS]
     cases = [{"tokenizer": one.to_json(), "texts": texts} for one in TOKENIZERS]
@@ -54,5 +44,6 @@ def test_ids_texts_tokens_and_errors_are_pythons(tmp_path, unchecked):
     for tokenizer, page in zip(TOKENIZERS, made, strict=True):
         assert page["tokens"] == [tokenizer.token(i) for i in range(tokenizer.vocab_size)]
         for text, found in zip(texts, page["texts"], strict=True):
-            same = found == attempt(tokenizer, text)  # pytest would compare long lists for minutes
+            ids = tokenizer.encode(text)
+            same = found == [ids, tokenizer.decode(ids)]  # pytest would compare lists for minutes
             assert same, text[:60]

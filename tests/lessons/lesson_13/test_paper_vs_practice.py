@@ -108,8 +108,3 @@ def test_missing_runs_say_how_they_are_made(show, monkeypatch, tmp_path):
         assert "lesson_13.measure_paper_vs_practice` makes it again" in show(PaperVsPractice()).said
     finally:
         since_2017.stored_grid.cache_clear()
-
-
-def test_no_run_ends_near_the_bar():
-    ends = [run[-1] for runs in stored_grid().values() for run in runs]
-    assert not any(2.5 < loss < 3.0 for loss in ends)

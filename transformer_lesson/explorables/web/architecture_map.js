@@ -7,21 +7,17 @@ import { drawWhole, ROOM_BESIDE } from "./map_drawing.js";
 import { ARCHITECTURES, viewOf } from "./map_plan.js";
 import { drawStrip } from "./map_strip.js";
 
-export function ArchitectureMap(view) {
-  return frame(view, {
-    name: "Architecture map",
-    traits: ["part", "kind", "norm_position", "unfolded", "parts", "here"],
-    controls: (make, page) => {
-      addFold(page);
-      return [
-        make.choice("Model", "kind", () =>
-          Object.keys(ARCHITECTURES).map((kind) => [kind, ARCHITECTURES[kind].word])),
-        make.choice("Norm", "norm_position", () => [["post", "post (paper)"], ["pre", "pre"]]),
-      ];
-    },
-    draw: drawMap,
-  });
-}
+export const ArchitectureMap = (view) => frame(view, {
+  name: "Architecture map",
+  traits: ["part", "kind", "norm_position", "unfolded", "parts", "here"],
+  controls: (make, page) => {
+    addFold(page);
+    return [
+      make.choice("Model", "kind", () =>
+        Object.keys(ARCHITECTURES).map((kind) => [kind, ARCHITECTURES[kind].word])),
+      make.choice("Norm", "norm_position", () => [["post", "post (paper)"], ["pre", "pre"]])];
+  },
+  draw: drawMap });
 
 // The button beside the title that unfolds the map, and the card of the chosen part: what it does
 // comes first, how it is written after another button.
@@ -89,7 +85,6 @@ function wholeWords({ state: { part, parts }, own, built }, times) {
   return `${part} (lesson ${parts[part].lesson}) ${often} in this picture.${progress}`;
 }
 
-// What the chosen part is and does, and how it is written.
 function fillCard({ card, formula }, name, part) {
   const names = ["h4", "p", "code", "p shapes", "code place", "p built"];
   card.fields ??= Object.fromEntries(names.map((field, i) =>
@@ -117,9 +112,8 @@ function builtWords({ exercises, left }) {
 }
 
 // A lesson is a page beside the page of another, a notebook beside a notebook.
-function lessonPage(file) {
-  return `${file}.${/\/\d\d_\w+\.html$/.test(location.pathname) ? "html" : "ipynb"}`;
-}
+const lessonPage = (file) =>
+  `${file}.${/\/\d\d_\w+\.html$/.test(location.pathname) ? "html" : "ipynb"}`;
 
 // JupyterLab opens a tab; by itself the link would leave the program.
 function openLesson(event, file) {
@@ -128,8 +122,7 @@ function openLesson(event, file) {
   event.preventDefault();
   const link = event.target.getRootNode().host.appendChild(element("a", {
     "data-commandlinker-command": "docmanager:open",
-    "data-commandlinker-args": JSON.stringify({ path: `${place[1] ?? ""}${file}.ipynb` }),
-  }));
+    "data-commandlinker-args": JSON.stringify({ path: `${place[1] ?? ""}${file}.ipynb` }) }));
   link.click();
   link.remove();
 }

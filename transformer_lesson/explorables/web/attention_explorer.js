@@ -1,11 +1,11 @@
 // Attention in the trained translator: who looks at whom, in every head, and how it comes about.
 
 import { chainOf, drawSum } from "./attention_sum.js";
-import { choosable, fitted, join, layer, set, shade, signed, told } from "./draw.js";
+import { choosable, fitted, layer, put, set, signed, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { generate, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
-import { mapShades } from "./small_map.js";
+import { headRows, mapShades } from "./small_map.js";
 import { maskedSoftmax, watched } from "./transformer.js";
 import { notesOn, readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
@@ -14,28 +14,20 @@ const LONGEST_READ = 14, LONGEST_WRITTEN = 30, DRAWN_WRITTEN = 15;
 const KINDS_OF_ATTENTION = {
   encoder: { name: "encoder self-attention", point: "self_attention", stack: "encoder" },
   decoder: { name: "decoder self-attention", point: "self_attention", stack: "decoder" },
-  cross: { name: "cross-attention", point: "cross_attention", stack: "decoder" },
-};
+  cross: { name: "cross-attention", point: "cross_attention", stack: "decoder" } };
 
-export function AttentionExplorer(view) {
-  return frame(view, {
-    name: "Attention explorer",
-    traits: ["sentence", "attention", "layer", "head", "query", "scaled", "temperature", "mask",
-      "added"],
-    controls: (make, page) => [
-      make.text("Sentence", "sentence", { size: 38 }),
-      make.choice("Attention", "attention", () => [
-        ["encoder", "encoder"], ["decoder", "decoder"], ["cross", "cross"],
-      ]),
-      make.toggle("÷ √d_head", "scaled"),
-      make.slider("Temperature", "temperature", () => ({ min: 0.1, max: 10, step: 0.1 })),
-      make.choice("Mask", "mask", () => [["own", "own"], ["none", "none"], ["causal", "causal"]]),
-      make.play("added", () => ({ min: 0, max: page.steps ?? 1 }), 900),
-    ],
-    load: modelOf,
-    draw: drawAttention,
-  });
-}
+export const AttentionExplorer = (view) => frame(view, {
+  name: "Attention explorer",
+  traits: ["sentence", "attention", "layer", "head", "query", "scaled", "temperature", "mask",
+    "added"],
+  controls: (make, page) => [
+    make.text("Sentence", "sentence", { size: 38 }),
+    make.choice("Attention", "attention", ["encoder", "decoder", "cross"]),
+    make.toggle("÷ √d_head", "scaled"),
+    make.slider("Temperature", "temperature", [0.1, 10, 0.1]),
+    make.choice("Mask", "mask", ["own", "none", "causal"]),
+    make.play("added", () => [0, page.steps ?? 1], 900)],
+  load: modelOf, draw: drawAttention });
 
 function drawAttention(state, page, { model, tokenizer }) {
   const vocabulary = new Set(page.model.get("source_words"));
@@ -49,9 +41,8 @@ function drawAttention(state, page, { model, tokenizer }) {
   const kind = KINDS_OF_ATTENTION[state.attention];
   const knobs = [reading.tokens, kind, state.scaled, state.temperature, state.mask];
   const attended = remembered(page, "attention", knobs, () => {
-    const plain = remembered(page, "plain", reading.tokens, () => {
-      return generate(model, sourceIds(tokenizer, reading), LONGEST_WRITTEN).ids;
-    });
+    const plain = remembered(page, "plain", reading.tokens, () =>
+      generate(model, sourceIds(tokenizer, reading), LONGEST_WRITTEN).ids);
     return watchAttention(model, tokenizer, { reading, kind, state, plain });
   });
   const look = lookAt(attended, state, kind, model.config, page.preview);
@@ -90,7 +81,9 @@ function rowsOf({ queries, keys }, width, top, end) {
 
 // Translates with the knobs turned, and keeps what passed every hook point on the way.
 function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
-  const ids = sourceIds(tokenizer, reading), seen = new Map(), turned = isTurned(state);
+  const ids = sourceIds(tokenizer, reading), seen = new Map();
+  const { scaled, temperature, mask } = state;
+  const turned = !scaled || temperature !== 1 || mask !== "own";
   const replace = turned ? turnedWeights(seen, kind, model.config, state) : {};
   const begun = (list) => [model.config.bos_id, ...list.filter((id) => id !== tokenizer.eosId)]
     .slice(0, DRAWN_WRITTEN);
@@ -118,10 +111,6 @@ function shortened(text) {
   return all.length < DRAWN_WRITTEN ? text : `${all.slice(0, DRAWN_WRITTEN - 1).join(" ")} …`;
 }
 
-function isTurned({ scaled, temperature, mask }) {
-  return !scaled || temperature !== 1 || mask !== "own";
-}
-
 // What replaces the weights in every layer: softmax of the scores as the knobs want them.
 function turnedWeights(seen, kind, config, state) {
   const layers = [...Array(config.n_layers).keys()];
@@ -135,9 +124,8 @@ function turnedWeights(seen, kind, config, state) {
   }));
 }
 
-function turnedScores(scores, { d_model: d, n_heads: n }, { scaled, temperature }) {
-  return scores.map((score) => (score * (scaled ? 1 : Math.sqrt(d / n))) / temperature);
-}
+const turnedScores = (scores, { d_model: d, n_heads: n }, { scaled, temperature }) =>
+  scores.map((score) => (score * (scaled ? 1 : Math.sqrt(d / n))) / temperature);
 
 // Which query may use which key: where a text is written, the queries are its last words.
 function seesBy({ stack, point }, mask, [, queries, keys]) {
@@ -160,8 +148,7 @@ function lookAt({ seen, read, target }, state, kind, config, preview) {
   const scores = asking(turnedScores(at("scores"), config, state));
   const keys = words.map((word, j) => ({
     word, j, seen: sees(query, j), score: scores[j], weight: weights[j],
-    key: offering(at("keys"), j), value: offering(at("values"), j),
-  }));
+    key: offering(at("keys"), j), value: offering(at("values"), j) }));
   const pointed = preview === null ? firstLargest([...weights]) : Number(preview);
   const output = asking(at("heads")), chain = chainOf(keys, output);
   return { queries, keys, query, head, layer, kind, config, pointed, q: asking(at("queries")),
@@ -169,40 +156,30 @@ function lookAt({ seen, read, target }, state, kind, config, preview) {
     weights: (i) => seen.get(`${kind.stack}.${i}.${kind.point}.weights`) };
 }
 
-// Two columns of words and the ribbons between them.
 function drawLooks(group, look, page, { top, row, box, key, y }) {
   const { queries, keys, query, head } = look, all = look.weights(look.layer);
   const ribbons = queries.flatMap((_, i) => keys.map(({ j }) => ({
-    i, j, weight: all.row(head * queries.length + i)[j],
-  })));
+    i, j, weight: all.row(head * queries.length + i)[j] })));
   const shown = ribbons.filter(({ weight }) => weight >= 0.02), middle = (box + key) / 2;
-  join(layer(group, "ribbons"), "path", shown, ({ i, j }) => `${i}.${j}`, ({ i, j, weight }) => ({
+  put.path(group, "ribbons", shown, ({ i, j, weight }) => ({
     class: "ribbon", opacity: i === query ? 0.8 : 0.07, "stroke-width": 1 + row * 0.5 * weight,
     d: `M${box} ${y(i + 0.5)}C${middle} ${y(i + 0.5)} ${middle} ${y(j + 0.5)} ${key} ${y(j + 0.5)}`,
-    "data-links": i === query ? `key${j}` : "",
-  }));
+    "data-links": i === query ? `key${j}` : "" }), ({ i, j }) => `${i}.${j}`);
   const names = box < 70 ? ["from", "looks at"] : ["who looks", "looked at"];
-  join(layer(group, "names"), "text", names, (_, i) => i, (text, i) => ({
-    text, class: "small", x: i ? key : 0, y: top + 14,
-  }));
+  put.text(group, "names", names, (text, i) => [text, i ? key : 0, top + 14, "small"]);
   drawWordColumn(layer(group, "queries"), queries, { x: 0, y, row, box }, (word, i) =>
     choosable(`query ${i}, “${word}”`, i === query, () => page.set({ query: i })));
   drawWordColumn(layer(group, "keys"), keys.map(({ word }) => word), { x: key, y, row, box },
     (word, j) => ({
       ...told(`“${word}” gets ${keys[j].seen ? keys[j].weight.toFixed(3) : "nothing: masked"}`,
-        `key${j}`), "data-preview": j,
-    }));
+        `key${j}`), "data-preview": j }));
 }
 
 function drawWordColumn(group, words, { x, y, row, box }, describe) {
-  join(layer(group, "boxes"), "rect", words, (_, i) => i, (word, i) => ({
-    class: "box", x, y: y(i) + 1, width: box, height: row - 2, rx: 6, ...describe(word, i),
-  }));
-  join(layer(group, "words"), "text", words, (_, i) => i, (word, i) => ({
-    text: fitted(word, box - 6), x: x + box / 2, y: y(i + 0.5) + 5,
-    class: row < 17 ? "middle size-12" : "middle",
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.rect(group, "boxes", words, (word, i) =>
+    ({ class: "box", x, y: y(i) + 1, width: box, height: row - 2, rx: 6, ...describe(word, i) }));
+  put.label(group, "words", words, (word, i) =>
+    [fitted(word, box - 6), x + box / 2, y(i + 0.5) + 5, row < 17 ? "middle size-12" : "middle"]);
 }
 
 // A small map of every head, as a button; returns where they end.
@@ -213,58 +190,43 @@ function drawHeads(group, look, page, width) {
   const place = (i) => [(i % across) * step + 1, 20 + Math.floor(i / across) * (side + 20)];
   const number = (i) => [Math.floor(i / heads), i % heads];
   const title = `${look.kind.name}, block.head: who looks ↓ at whom →`;
-  join(layer(group, "title"), "text", [fitted(title, width, 12)], () => 0, (text) => ({ text,
-    x: 0, y: 12, class: "small" }));
-  join(layer(group, "boxes"), "rect", all, String, (i) => {
+  put.text(group, "title", [[fitted(title, width, 12), 0, 12, "small"]]);
+  put.rect(group, "boxes", all, (i) => {
     const [l, h] = number(i), chosen = l === look.layer && h === look.head;
     return { class: "box", x: place(i)[0], y: place(i)[1], width: side, height: side, rx: 6,
       ...choosable(`block ${l}, head ${h}`, chosen, () => page.set({ layer: l, head: h })) };
-  });
+  }, String);
   const levels = all.flatMap((i) =>
-    mapShades(number(i), look.weights(number(i)[0]), place(i), side));
-  join(layer(group, "maps"), "path", levels, ({ name }) => name, ({ d, level }) => ({
-    d, fill: shade(level), "pointer-events": "none",
-  }));
-  join(layer(group, "names"), "text", all, String, (i) => ({
-    text: number(i).join("."), class: "small middle", x: place(i)[0] + side / 2,
-    y: place(i)[1] + side + 13, "aria-hidden": "true",
-  }));
+    mapShades(i, headRows(look.weights(number(i)[0]), number(i).at(-1)), place(i), side));
+  put.path(group, "maps", levels);
+  put.label(group, "names", all, (i) =>
+    [number(i).join("."), place(i)[0] + side / 2, place(i)[1] + side + 13, "small middle"], String);
   return place(all.at(-1))[1] + side + 24;
 }
 
-// Scores and, beside them, the weights that softmax makes of them: a row for each key.
 function drawShares(group, { keys }, { top, row, y, score: left, weight: right }) {
-  const seen = keys.filter((key) => key.seen), id = ({ j }) => j, room = left.width - 38;
+  const seen = keys.filter((key) => key.seen), room = left.width - 38;
   const low = Math.min(0, ...seen.map(({ score }) => score));
   const high = Math.max(1e-9, ...seen.map(({ score }) => score));
   const unit = room / (high - low), zero = left.x - low * unit, high15 = Math.min(15, row - 5);
   const bar = (j) => ({ y: y(j + 0.5) - high15 / 2, height: high15 });
   const [first, second] = left.width < 70 ? ["score", "weight"] : ["1 · score", "2 · weight"];
   const titles = [[first, left.x], [second, right.x]];
-  join(layer(group, "titles"), "text", titles, (_, i) => i, ([text, x]) => ({
-    text, x, y: top + 14, class: "strong size-13",
-  }));
-  join(layer(group, "scores"), "rect", seen, id, ({ word, score, j }) => ({
+  put.text(group, "titles", titles, ([text, x]) => [text, x, top + 14, "strong size-13"]);
+  put.rect(group, "scores", seen, ({ word, score, j }) => ({
     x: zero + Math.min(0, score * unit), ...bar(j), fill: signed(score, high - low),
     width: Math.max(1, Math.abs(score * unit)),
-    ...told(`score of “${word}”: ${score.toFixed(2)}`, `key${j}`), "data-preview": j,
-  }));
-  join(layer(group, "weights"), "rect", seen, id, ({ word, weight, j }) => ({
+    ...told(`score of “${word}”: ${score.toFixed(2)}`, `key${j}`), "data-preview": j }), "j");
+  put.rect(group, "weights", seen, ({ word, weight, j }) => ({
     x: right.x, ...bar(j), fill: "var(--key)", width: Math.max(1, weight * right.width),
-    ...told(`weight of “${word}”: ${weight.toFixed(3)}`, `key${j}`), "data-preview": j,
-  }));
-  join(layer(group, "numbers"), "text", seen, id, ({ score, j }) => ({
-    text: score.toFixed(2), class: "small end", "aria-hidden": "true", x: left.x + left.width,
-    y: y(j + 0.5) + 4,
-  }));
-  join(layer(group, "shares"), "text", keys, id, ({ weight, seen: may, j }) => ({
-    text: may ? weight.toFixed(2) : right.width < 60 ? "×" : "× masked",
-    class: may ? "number" : "small",
-    "aria-hidden": "true", x: right.x + 5 + (may ? weight * right.width : 0), y: y(j + 0.5) + 4,
-  }));
+    ...told(`weight of “${word}”: ${weight.toFixed(3)}`, `key${j}`), "data-preview": j }), "j");
+  put.label(group, "numbers", seen, ({ score, j }) =>
+    [score.toFixed(2), left.x + left.width, y(j + 0.5) + 4, "small end"], "j");
+  put.label(group, "shares", keys, ({ weight, seen: may, j }) => [
+    may ? weight.toFixed(2) : right.width < 60 ? "×" : "× masked",
+    right.x + 5 + (may ? weight * right.width : 0), y(j + 0.5) + 4, may ? "number" : "small"], "j");
 }
 
-// The dot product of the query and one key, number by number.
 function drawProducts(group, look, { x, y, width }) {
   const { word, key, score } = look.keys[look.pointed], { q } = look;
   const products = [...q].map((value, i) => value * key[i]), step = width / q.length;
@@ -274,17 +236,12 @@ function drawProducts(group, look, { x, y, width }) {
   const pair = `“${fitted(from, 90)}” · “${fitted(word, 90)}” = ${sum}`;
   const how = width < 400 ? "" : ", number by number";
   const title = `${pair}${how}; as score ${score.toFixed(2)}`;
-  join(layer(group, "title"), "text", [fitted(title, width, 12)], () => 0, (text) => ({
-    text, x, y: y + 14, class: "small",
-  }));
-  join(layer(group, "bars"), "rect", products, (_, i) => i, (product, i) => ({
+  put.text(group, "title", [[fitted(title, width, 12), x, y + 14, "small"]]);
+  put.rect(group, "bars", products, (product, i) => ({
     x: x + i * step + 1, width: step - 2, y: middle - Math.max(0, product * unit),
     height: Math.max(1, Math.abs(product * unit)), fill: signed(product, largest),
-    ...told(`number ${i}: ${q[i].toFixed(2)} × ${key[i].toFixed(2)} = ${product.toFixed(2)}`),
-  }));
-  join(layer(group, "axis"), "line", [0], () => 0, () => ({
-    class: "axis", x1: x, x2: x + width, y1: middle, y2: middle,
-  }));
+    ...told(`number ${i}: ${q[i].toFixed(2)} × ${key[i].toFixed(2)} = ${product.toFixed(2)}`) }));
+  put.path(group, "axis", [{ d: `M${x} ${middle}h${width}`, class: "axis" }]);
 }
 
 function attentionFacts(look, reading, { text, plain, next }) {
@@ -300,6 +257,5 @@ function attentionFacts(look, reading, { text, plain, next }) {
     `With these knobs the model writes “${text}” instead of “${plain}”.`;
   return {
     title: `From “${from}”, this head looks mostly at ${most}`,
-    said: [`${where}: “${from}” gives ${gives}.${then} ${whole}`, ...notesOn(reading)].join(" "),
-  };
+    said: [`${where}: “${from}” gives ${gives}.${then} ${whole}`, ...notesOn(reading)].join(" ") };
 }

@@ -1,6 +1,6 @@
 // How a head's result comes: each word's value, as long as its weight makes it, added head to tail.
 
-import { choosable, fitted, join, layer, textWidth, told } from "./draw.js";
+import { choosable, fitted, layer, pen, put, textWidth, told } from "./draw.js";
 import { firstLargest, fromLargest } from "./ranking.js";
 
 const LEAST_ADDED = 0.005; // smaller weights are added together, as the last step
@@ -30,13 +30,8 @@ function weightedSum(keys, width) {
     keys.reduce((sum, { weight, value }) => sum + weight * value[i], 0));
 }
 
-function vectorLength(vector) {
-  return Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
-}
-
-function along(vector, unit) {
-  return vector.reduce((sum, value, i) => sum + value * unit[i], 0);
-}
+const vectorLength = (vector) => Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+const along = (vector, unit) => vector.reduce((sum, value, i) => sum + value * unit[i], 0);
 
 // A plane to draw vectors in: to the right along the result, upward along what leaves its line the
 // farthest on the way.
@@ -63,77 +58,60 @@ function fitInto(points, { x, y, width, height }) {
 export function drawSum(group, look, page, { x, y, width, height }) {
   const { chain, added, keys, queries, query } = look, seen = keys.filter((key) => key.seen);
   const tips = seen.map(({ value }) => chain[0].plane(value));
-  const put = fitInto([[0, 0], ...tips, ...chain.map(({ to }) => to)],
+  const spot = fitInto([[0, 0], ...tips, ...chain.map(({ to }) => to)],
     { x: x + 34, y: y + 84, width: width - 68, height: height - 104 });
   drawSumSteps(group, look, page, { x, y, width });
-  const values = seen.map((key, i) => ({ ...key, tip: put(tips[i]) }));
-  drawValues(group, values, put([0, 0]));
-  drawAdded(layer(group, "added"), chain, look, put);
+  const values = seen.map((key, i) => ({ ...key, tip: spot(tips[i]) }));
+  drawValues(group, values, spot([0, 0]));
+  drawAdded(layer(group, "added"), chain, look, spot);
   const length = added === chain.length ? vectorLength(look.output) :
     vectorLength(weightedSum(keysUpTo(look), look.output.length));
   const name = added === chain.length ? "result" : "so far";
-  const end = put(added ? chain[added - 1].to : [0, 0]);
-  join(layer(group, "end"), "circle", [end], () => 0, ([cx, cy]) => ({
-    cx, cy, r: 7, fill: "var(--query)", ...told(`${name}: length ${length.toFixed(2)}`),
-  }));
+  const end = spot(added ? chain[added - 1].to : [0, 0]);
+  put.circle(group, "end", [end], ([cx, cy]) =>
+    ({ cx, cy, r: 7, fill: "var(--query)", ...told(`${name}: length ${length.toFixed(2)}`) }));
   const word = fitted(queries[query], 80, 13, 600);
-  drawSumWords(layer(group, "words"), look, { values, put, end, start: put([0, 0]),
+  drawSumWords(layer(group, "words"), look, { values, spot, end, start: spot([0, 0]),
     text: `${name} for “${word}”`, x, width });
 }
 
-function keysUpTo({ chain, added, keys }) {
-  return chain.slice(0, added).map(({ name }) => keys[name]);
-}
+const keysUpTo = ({ chain, added, keys }) => chain.slice(0, added).map(({ name }) => keys[name]);
 
-// The panel's title, what it shows, and a button for each step.
 function drawSumSteps(group, { chain, added }, page, { x, y, width }) {
   const lines = [["3 · the values, added head to tail", "strong size-13"],
     ["each word’s value × its weight, from 0 to the result", "small"]];
-  join(layer(group, "titles"), "text", lines, (_, i) => i, ([text, kind], i) => ({
-    text: fitted(text, width, i ? 12 : 13), x, y: y + 14 + 17 * i, class: kind,
-  }));
+  put.text(group, "titles", lines, ([text, kind], i) =>
+    [fitted(text, width, i ? 12 : 13), x, y + 14 + 17 * i, kind]);
   const steps = [{ word: "nothing yet" }, ...chain];
   const wide = Math.min(30, (width - 52) / steps.length);
   const say = ({ word, rest }, i) => (i && !rest ? `“${word}”` : word);
-  join(layer(group, "step name"), "text", ["added"], () => 0, (text) => ({
-    text, x, y: y + 54, class: "small",
-  }));
-  join(layer(group, "steps"), "rect", steps, (_, i) => i, (step, i) => ({
-    class: "box", x: x + 48 + i * wide, y: y + 40, width: wide - 3, height: 20, rx: 6,
+  put.text(group, "step name", [["added", x, y + 54, "small"]]);
+  put.box(group, "steps", steps, (step, i) => ({
+    x: x + 48 + i * wide, y: y + 40, width: wide - 3, height: 20, rx: 6, word: i, font: "number",
     ...choosable(`step ${i} of ${chain.length}: ${say(step, i)}`, i === added,
-      () => page.set({ added: i })),
-  }));
-  join(layer(group, "numbers"), "text", steps, (_, i) => i, (_, i) => ({
-    text: i, x: x + 48 + i * wide + (wide - 3) / 2, y: y + 54, class: "number middle",
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+      () => page.set({ added: i })) }));
 }
 
 function drawValues(group, values, [x, y]) {
-  join(layer(group, "rays"), "path", values, ({ j }) => j, ({ tip }) => ({
-    d: `M${x} ${y}L${tip.join(" ")}`, class: "axis", "stroke-width": 1.5, "pointer-events": "none",
-  }));
-  join(layer(group, "values"), "circle", values, ({ j }) => j, ({ j, word, value, tip }) => ({
+  put.path(group, "rays", values, ({ tip }) =>
+    ({ d: `M${x} ${y}L${tip.join(" ")}`, class: "axis", "stroke-width": 1.5 }), "j");
+  put.circle(group, "values", values, ({ j, word, value, tip }) => ({
     cx: tip[0], cy: tip[1], r: 4, fill: "var(--paper)", stroke: "var(--soft)", "data-preview": j,
     "stroke-width": 1.5,
-    ...told(`value of “${word}”: length ${vectorLength(value).toFixed(2)}`, `key${j}`),
-  }));
-  join(layer(group, "zero"), "circle", [0], () => 0, () => ({
-    cx: x, cy: y, r: 3.5, fill: "var(--ink)", "pointer-events": "none",
-  }));
+    ...told(`value of “${word}”: length ${vectorLength(value).toFixed(2)}`, `key${j}`) }), "j");
+  put.circle(group, "zero", [{ cx: x, cy: y, r: 3.5, fill: "var(--ink)" }]);
 }
 
 const NOT_YET = { "aria-label": null, role: null, tabindex: null, "data-links": null,
   "data-preview": null, "pointer-events": "none", opacity: 0 };
 
 // An arrow for each step; one that is still to come waits, unseen and without length, at its start.
-function drawAdded(group, chain, { added, pointed }, put) {
-  join(group, "path", chain, ({ name }) => name, ({ name, from, to, words, rest }, i) => ({
-    d: arrow(put(from), put(i < added ? to : from)), stroke: "var(--value)", fill: "none",
-    "stroke-width": name === pointed ? 5 : 3, "stroke-linecap": "round",
+function drawAdded(group, chain, { added, pointed }, spot) {
+  put.path(group, "paths", chain, ({ name, from, to, words, rest }, i) => ({
+    d: arrow(spot(from), spot(i < added ? to : from)), ...pen("--value", name === pointed ? 5 : 3),
+    "stroke-linecap": "round",
     ...(i < added ? { opacity: 1, "pointer-events": null, "data-preview": rest ? null : name,
-      ...told(words, rest ? "" : `key${name}`) } : NOT_YET),
-  }));
+      ...told(words, rest ? "" : `key${name}`) } : NOT_YET) }), "name");
 }
 
 function arrow([x, y], [u, v]) {
@@ -146,24 +124,23 @@ function arrow([x, y], [u, v]) {
 
 // Words at the moving end, on the arrows, at the values and at 0, each where it covers none of the
 // others; what finds no place is told by its mark alone.
-function drawSumWords(group, { chain, added }, { values, put, end, start, text, x, width }) {
-  const middle = ({ from, to }) => put([0, 1].map((k) => (from[k] + to[k]) / 2));
+function drawSumWords(group, { chain, added }, { values, spot, end, start, text, x, width }) {
+  const middle = ({ from, to }) => spot([0, 1].map((k) => (from[k] + to[k]) / 2));
   const arrows = chain.slice(0, added).filter(({ rest }) => !rest).map((step) => ({
     key: `arrow${step.name}`, text: step.word, at: middle(step), class: "strong size-13",
-    long: Math.hypot(...put(step.to).map((to, k) => to - put(step.from)[k])),
+    long: Math.hypot(...spot(step.to).map((to, k) => to - spot(step.from)[k])),
   })).filter(({ long }) => long > 12);
   const tips = values.map(({ j, word, tip }) => ({ key: `value${j}`, text: word, at: tip,
     class: "small" }));
   const all = [{ key: "end", text, at: end, class: "strong size-13" }, ...arrows,
     { key: "zero", text: "0", at: start, class: "small" }, ...tips];
   const onArrows = chain.slice(0, added).flatMap(({ from, to }) =>
-    [0.2, 0.4, 0.6, 0.8].map((part) => put([0, 1].map((k) => from[k] + part * (to[k] - from[k])))));
+    [0.2, 0.4, 0.6, 0.8].map((part) =>
+      spot([0, 1].map((k) => from[k] + part * (to[k] - from[k])))));
   const marks = [end, start, ...values.map(({ tip }) => tip), ...onArrows].map(([u, v]) =>
     ({ left: u - 5, right: u + 5, top: v - 5, bottom: v + 5 }));
-  join(group, "text", labelsApart(all, marks, x, x + width), ({ key }) => key, (one) => ({
-    text: one.text, x: one.x, y: one.y, class: `${one.class} middle`, "aria-hidden": "true",
-    "pointer-events": "none",
-  }));
+  put.label(group, "texts", labelsApart(all, marks, x, x + width), (one) =>
+    [one.text, one.x, one.y, `${one.class} middle`]);
 }
 
 // Those labels that find a place beside their point, in their order.

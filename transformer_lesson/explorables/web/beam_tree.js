@@ -1,6 +1,6 @@
 // One step of a beam search as a tree: what was kept, dropped and finished so far.
 
-import { fitted, join, layer, textLines, told } from "./draw.js";
+import { fitted, layer, put, textLines, told } from "./draw.js";
 import { lengthNormalized } from "./generation.js";
 import { fromLargest } from "./ranking.js";
 
@@ -15,25 +15,19 @@ function beamPath(tree, step, i) {
   return numbers;
 }
 
-function beamTokens(tree, step, i) {
-  return beamPath(tree, step, i).map((number, s) => tree[s][number].token);
-}
+const beamTokens = (tree, step, i) =>
+  beamPath(tree, step, i).map((number, s) => tree[s][number].token);
 
-// What is finished by then, the best first.
 function finishedBeams({ tree, at }) {
   const found = tree.slice(0, at + 1).flatMap((level, s) => {
     const ended = level.map((one, i) => ({ ...one, s, i })).filter(({ finished }) => finished);
     return ended.map((one) => ({
-      ...one, score: lengthNormalized(one.logProbability, s + 1, LENGTH_PENALTY),
-    }));
+      ...one, score: lengthNormalized(one.logProbability, s + 1, LENGTH_PENALTY) }));
   });
   return fromLargest(found.map(({ score }) => score), found.length).map((i) => found[i]);
 }
 
-// How many of the dropped ones are drawn.
-function droppedShown(beams) {
-  return beams > 3 ? 2 : 4;
-}
+const droppedShown = (beams) => beams > 3 ? 2 : 4;
 
 // A step of the search, with what is finished by then and the words that lead to a candidate.
 function lookOfBeams(decoding) {
@@ -56,7 +50,6 @@ export function drawBeamTree(group, decoding, { width, preview }) {
   return { written: beamTokens(tree, at, 0), height, list, listed };
 }
 
-// Title and sentence of a step.
 export function beamFacts(decoding) {
   const { tree, at, state, words, finished } = lookOfBeams(decoding), level = tree[at];
   const kept = [...level.keys()].filter((number) => level[number].kept), n = kept.length;
@@ -70,9 +63,8 @@ export function beamFacts(decoding) {
   return { title, said };
 }
 
-function finishedWords({ s, i, logProbability, score }, words) {
-  return `normalized ${score.toFixed(2)}, log P ${logProbability.toFixed(2)}: ${words(s, i)}`;
-}
+const finishedWords = ({ s, i, logProbability, score }, words) =>
+  `normalized ${score.toFixed(2)}, log P ${logProbability.toFixed(2)}: ${words(s, i)}`;
 
 // The newest steps that there is room for, a column each; dropped ones only in the last.
 function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width) {
@@ -85,46 +77,38 @@ function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width)
   const y = ({ kept, i }) => top + (kept ? down * i : down * beams + 8 + drop * (i - beams));
   const sign = (one) => (one.finished ? "■" : one.kept ? "✓" : "✗");
   const state = (one) => (one.finished ? "finished" : one.kept ? "kept" : "dropped");
-  const key = ({ name }) => name;
-  join(layer(group, "steps"), "text", tree.slice(first, at + 1), (_, k) => first + k, (_, k) => ({
-    text: `step ${first + k + 1}`, class: "small middle", x: x(first + k) + wide / 2, y: 12,
-  }));
-  join(layer(group, "edges"), "path", boxes, key, (one) => {
+  put.text(group, "steps", tree.slice(first, at + 1), (_, k) =>
+    [`step ${first + k + 1}`, x(first + k) + wide / 2, 12, "small middle"], (_, k) => first + k);
+  put.path(group, "edges", boxes, (one) => {
     const from = one.s > first ? [x(one.s) - across + wide, top + down * one.parent] : [0, top];
     const [right, left, middle] = [from[0], x(one.s), (from[0] + x(one.s)) / 2];
     const [a, b] = [from[1] + high / 2, y(one) + high / 2], lit = pointed.has(one.name);
     return { d: `M${right} ${a}C${middle} ${a} ${middle} ${b} ${left} ${b}`, class: "ribbon",
       "stroke-width": lit ? 4 : 1.5, opacity: lit ? 0.9 : 0.4 };
-  });
-  join(layer(group, "boxes"), "rect", boxes, key, (one) => ({
+  }, "name");
+  put.rect(group, "boxes", boxes, (one) => ({
     class: "box", x: x(one.s), y: y(one), width: wide, height: high, rx: 7,
     "stroke-dasharray": one.kept ? null : "4 3", "data-preview": one.name,
     ...told(`step ${one.s + 1}, ${state(one)}: ${words(one.s, one.i)}, log P ` +
-      one.logProbability.toFixed(2)),
-  }));
+      one.logProbability.toFixed(2)) }), "name");
   const label = (one) => `${sign(one)} ${fitted(token(one.token), wide - 22)}`;
   const texts = boxes.flatMap((one) => [
     { ...one, name: `${one.name} word`, text: label(one) },
-    { ...one, name: `${one.name} score`, text: one.logProbability.toFixed(2), small: true },
-  ]);
-  join(layer(group, "words"), "text", texts, key, ({ text, small, ...one }) => ({
-    text, class: small ? "small middle" : "middle", x: x(one.s) + wide / 2,
-    y: y(one) + (small ? 28 : 15), "aria-hidden": "true", "pointer-events": "none",
-  }));
+    { ...one, name: `${one.name} score`, text: one.logProbability.toFixed(2), small: true }]);
+  put.label(group, "words", texts, ({ text, small, ...one }) => [
+    text, x(one.s) + wide / 2, y(one) + (small ? 28 : 15), small ? "small middle" : "middle",
+  ], "name");
   const all = Math.max(...tree.map((level) => level.length)); // of any step: it stays as high
   const dropped = Math.max(0, Math.min(droppedShown(beams), all - beams));
   return top + 8 + down * beams + drop * dropped;
 }
 
-// What the signs mean, below the tree.
 function drawTreeLegend(group, { tree, at, beams }, y, width) {
   const more = tree[at].length - beams - droppedShown(beams);
   const legend = "✓ kept · ✗ dropped · ■ finished · log P in nats" +
     (more > 0 ? ` · ${more} more dropped` : "");
   const explained = textLines(legend, width, 12);
-  join(layer(group, "lines"), "text", explained, (_, i) => i, (text, i) => ({
-    text, class: "small", x: 0, y: y + 12 + 16 * i,
-  }));
+  put.text(group, "lines", explained, (text, i) => [text, 0, y + 12 + 16 * i, "small"]);
   return y + 4 + 16 * explained.length;
 }
 
@@ -138,9 +122,9 @@ function drawFinished(group, { finished, words }, { x, y, width }) {
   const lines = finishedLines({ finished, words }, width);
   const text = (one) => finishedWords(one, words);
   const name = ({ s, i }) => `${s}.${i}`;
-  join(layer(group, "texts"), "text", lines, ({ one, i }) => `${name(one)}.${i}`, (at, i) => ({
+  put.text(group, "texts", lines, (at, i) => ({
     text: at.line, x, y: y + 12 + 17 * i, class: "size-13", "data-preview": name(at.one),
     ...(at.i ? { "pointer-events": "none" } : told(`finished: ${text(at.one)}`)),
-  }));
+  }), ({ one, i }) => `${name(one)}.${i}`);
   return y + 17 * lines.length + 4;
 }

@@ -1,7 +1,7 @@
 // Curves over the steps of a training run: frames below each other, and one place for each step,
 // which tells what every curve has there.
 
-import { choosable, fitted, join, layer, textWidth, told } from "./draw.js";
+import { choosable, fitted, grid, layer, pen, put, textWidth, told } from "./draw.js";
 
 const CURVE_COLORS = ["--key", "--query", "--value", "--focus"];
 const CURVE_DASHES = [null, "8 4", "2 4"];
@@ -9,13 +9,10 @@ const CURVE_SIDES = { numbers: 50, names: 190, none: 20 };
 const FEW_POINTS = 40; // so few that each is a dot
 
 // A value in four digits; what is no number, such as NaN, is a word already.
-export function curveNumber(value) {
-  return typeof value === "string" ? value : String(Number(value.toPrecision(4)));
-}
+export const curveNumber = (value) =>
+  typeof value === "string" ? value : String(Number(value.toPrecision(4)));
 
-export function curveStep(step) {
-  return step.toLocaleString("en-US");
-}
+export const curveStep = (step) => step.toLocaleString("en-US");
 
 // Draws frames as wide as `width` and returns where they end.
 //
@@ -29,7 +26,7 @@ export function drawCurves(group, frames, { x, y, width, chosen, choose }) {
     .map(([step]) => step);
   const [first, last] = curveRange(steps);
   const across = (step) => left + ((step - first) / (last - first)) * (right - left);
-  join(layer(group, "frames"), "g", frames, (_, i) => i, () => ({}));
+  put.g(group, "frames", frames, () => ({}));
   const stretches = [], places = new Map();
   let [top, bottom] = [y, y];
   frames.forEach((frame, i) => {
@@ -55,9 +52,8 @@ function curveRange(values) {
 }
 
 // Whether a value has its height in a frame: no NaN, nothing endless, on a log axis only above 0.
-function hasHeight(value, log) {
-  return typeof value === "number" && Math.abs(value) < 1e30 && (!log || value > 0);
-}
+const hasHeight = (value, log) =>
+  typeof value === "number" && Math.abs(value) < 1e30 && (!log || value > 0);
 
 // A value's height from 0 (bottom) to 1 (top), and round numbers for the axis. It begins at 0
 // or lower; on a log axis at the lowest value.
@@ -98,16 +94,8 @@ function logTicks(low, high) {
 function drawCurveFrame(group, { heading, log, high, curves }, room, places) {
   const { x, left, right, top, named } = room, { height, ticks } = heightsOf(curves, log);
   const up = (value) => top + high * (1 - height(value));
-  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
-    text, class: "small", x, y: top - named - 14,
-  }));
-  join(layer(group, "lines"), "path", ticks, curveNumber, (tick) => ({
-    class: "axis", d: `M${left} ${up(tick)}H${right}`,
-  }));
-  join(layer(group, "ticks"), "text", ticks, curveNumber, (tick) => ({
-    text: curveNumber(tick), class: "small end", x: left - 7, y: up(tick) + 4,
-    "aria-hidden": "true",
-  }));
+  put.text(group, "heading", [[heading, x, top - named - 14, "small"]]);
+  grid(group, { left, right }, up, ticks, curveNumber);
   drawCurveLines(group, curves, { ...room, up, log });
   notePlaces(places, curves, up);
   return drawCurveNames(layer(group, "names"), curves, up, room);
@@ -115,21 +103,17 @@ function drawCurveFrame(group, { heading, log, high, curves }, room, places) {
 
 // The curves; few points are dots, too, and a cross marks one without a height.
 function drawCurveLines(group, curves, { across, up, log }) {
-  join(layer(group, "curves"), "path", curves, ({ look }) => look, ({ look, points }) => ({
+  put.path(group, "curves", curves, ({ look, points }) => ({
     d: curveLine(points, across, up, log), fill: "none", "stroke-width": 2,
-    "stroke-linejoin": "round", ...curveLook(look),
-  }));
+    "stroke-linejoin": "round", ...curveLook(look) }), "look");
   const all = curves.flatMap(({ look, points }) => points.map(([step, value]) => ({
-    look, step, value, few: points.length <= FEW_POINTS,
-  })));
+    look, step, value, few: points.length <= FEW_POINTS })));
   const dots = all.filter(({ value, few }) => few && hasHeight(value, log));
-  join(layer(group, "dots"), "circle", dots, (_, i) => i, ({ look, step, value }) => ({
-    cx: across(step), cy: up(value), r: 2.5, fill: curveLook(look).stroke, class: "still",
-  }));
+  put.circle(group, "dots", dots, ({ look, step, value }) =>
+    ({ cx: across(step), cy: up(value), r: 2.5, fill: curveLook(look).stroke, class: "still" }));
   const lost = all.filter(({ value }) => !hasHeight(value, log));
-  join(layer(group, "lost"), "text", lost, (_, i) => i, ({ step, value }) => ({
-    text: "×", class: "small middle", x: across(step), y: up(value) + 4, "aria-hidden": "true",
-  }));
+  put.label(group, "lost", lost, ({ step, value }) =>
+    ["×", across(step), up(value) + 4, "small middle"]);
 }
 
 function curveLook(look) {
@@ -140,10 +124,10 @@ function curveLook(look) {
 
 // A line through the points, with a gap where one has no height.
 function curveLine(points, across, up, log) {
-  let pen = "M";
+  let next = "M";
   return points.map(([step, value]) => {
-    const drawn = hasHeight(value, log), from = pen;
-    pen = drawn ? "L" : "M";
+    const drawn = hasHeight(value, log), from = next;
+    next = drawn ? "L" : "M";
     return drawn ? `${from}${across(step).toFixed(1)} ${up(value).toFixed(1)}` : "";
   }).join("");
 }
@@ -171,27 +155,18 @@ function drawCurveNames(group, curves, up, { x, right, top, beside, named, chose
     lowest = end.y = beside ? Math.max(end.y, lowest + 18) : lowest + 18;
   }
   const at = beside ? right + 18 : x; // clear of the last step's number
-  join(layer(group, "samples"), "path", ends, ({ look }) => look, ({ look, y }) => ({
-    d: `M${at} ${y}h18`, "stroke-width": 3, ...curveLook(look),
-  }));
-  join(layer(group, "words"), "text", ends, ({ look }) => look, ({ text, y }) => ({
-    text, class: "number", x: at + 24, y: y + 4,
-  }));
+  put.path(group, "samples", ends, ({ look, y }) =>
+    ({ d: `M${at} ${y}h18`, "stroke-width": 3, ...curveLook(look) }), "look");
+  put.text(group, "words", ends, ({ text, y }) => [text, at + 24, y + 4, "number"], "look");
   return lowest + 16;
 }
 
 function drawStepNumbers(group, [first, last], { left, right, bottom, across }) {
   const ticks = evenTicks(first, last).filter(Number.isInteger);
-  join(layer(group, "line"), "path", [bottom], () => 0, () => ({
-    class: "axis", d: `M${left} ${bottom}H${right}`,
-  }));
-  join(layer(group, "steps"), "text", ticks, String, (step) => ({
-    text: curveStep(step), class: "small middle", x: across(step), y: bottom + 18,
-    "aria-hidden": "true",
-  }));
-  join(layer(group, "name"), "text", ["step"], () => 0, (text) => ({
-    text, class: "small end", x: right, y: bottom + 36,
-  }));
+  put.path(group, "line", [{ class: "axis", d: `M${left} ${bottom}H${right}` }]);
+  put.label(group, "steps", ticks, (step) =>
+    [curveStep(step), across(step), bottom + 18, "small middle"], String);
+  put.text(group, "name", [["step", right, bottom + 36, "small end"]]);
 }
 
 // A place for each step, from halfway to the one before to halfway to the one behind: pointed at,
@@ -200,27 +175,23 @@ function drawCurveSteps(group, places, { left, right, stretches, across }, { cho
   const top = stretches[0][0], bottom = stretches.at(-1)[1];
   const all = [...places.values()].sort((a, b) => a.step - b.step);
   const middle = (i) => (across(all[i].step) + across(all[i + 1].step)) / 2;
-  join(layer(group, "places"), "g", all, ({ step }) => step, ({ step, words }) => {
+  put.g(group, "places", all, ({ step, words }) => {
     const tells = `step ${curveStep(step)}: ${words.join(", ")}`;
     if (!choose) return told(tells, `step${step}`);
     return choosable(tells, step === chosen, () => choose(step), `step${step}`);
-  });
+  }, "step");
   const nodes = layer(group, "places").children;
   all.forEach((place, i) => {
     const from = i ? middle(i - 1) : left - 6, to = i < all.length - 1 ? middle(i) : right + 6;
-    join(layer(nodes[i], "area"), "rect", [place], () => 0, () => ({
-      x: from, y: top, width: to - from, height: bottom - top, class: "still",
-      fill: "transparent", stroke: "none",
-    }));
-    join(layer(nodes[i], "mark"), "path", [place], () => 0, () => ({
-      d: stepMark(place, across(place.step), stretches), class: "still", fill: "none",
-    }));
+    put.rect(nodes[i], "area", [place], () => ({
+      x: from, y: top, width: to - from, height: bottom - top, class: "still", fill: "transparent",
+      stroke: "none" }));
+    put.path(nodes[i], "mark", [place], () =>
+      ({ d: stepMark(place, across(place.step), stretches), class: "still", fill: "none" }));
   });
   const now = all.filter(({ step }) => step === chosen);
-  join(layer(group, "chosen"), "path", now, () => 0, (place) => ({
-    d: stepMark(place, across(place.step), stretches), fill: "none", stroke: "var(--ink)",
-    "stroke-width": 2, "pointer-events": "none",
-  }));
+  put.path(group, "chosen", now, (place) =>
+    ({ d: stepMark(place, across(place.step), stretches), ...pen("--ink", 2) }));
 }
 
 // A line through each frame, and a ring around each of the step's points.

@@ -1,8 +1,8 @@
 // One token after the other: what the model thinks, what a strategy makes of it, what is cached.
 
 import { beamFacts, drawBeamTree } from "./beam_tree.js";
-import { choosable, fitted, join, layer, set, textWidth, told } from "./draw.js";
-import { frame, remembered } from "./frame.js";
+import { choosable, fitted, layer, put, set, textWidth, told, wrapped } from "./draw.js";
+import { frame, remembered, shownWhile } from "./frame.js";
 import { beamSearch, generate, likeliest, softmax } from "./generation.js";
 import { chance, choiceByChance, drawNextToken, nextTokenFacts } from "./next_token.js";
 import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
@@ -11,39 +11,28 @@ import { modelOf } from "./weights.js";
 const MOST_BEGINNING = 12; // tokens of a prompt that are drawn
 const OF_SAMPLE = ["temperature", "top_k", "top_p", "seed"];
 
-export function DecodingStepper(view) {
-  return frame(view, {
-    name: "Decoding stepper",
-    traits: ["text", "strategy", ...OF_SAMPLE, "width", "step"],
-    controls: stepperControls,
-    load: modelOf,
-    draw: drawDecoding,
-  });
-}
+export const DecodingStepper = (view) => frame(view, {
+  name: "Decoding stepper",
+  traits: ["text", "strategy", ...OF_SAMPLE, "width", "step"],
+  controls: stepperControls, load: modelOf, draw: drawDecoding });
 
 function stepperControls(make, page) {
   const offAt = (off) => (value) => (value === off ? "off" : String(value));
-  const steps = () => ({ min: 1, max: page.steps ?? 1, step: 1 });
-  const only = (strategy, control) => {
-    page.updates.push(() => {
-      control.style.display = page.model.get("strategy") === strategy ? "" : "none";
-    });
-    return control;
-  };
+  const steps = () => [1, page.steps ?? 1];
+  const only = (strategy, control) => shownWhile(page, "strategy", strategy, control);
   return [
     make.text("Text", "text", { size: 44 }),
-    make.choice("Strategy", "strategy", () => ["greedy", "sample", "beam"].map((s) => [s, s])),
+    make.choice("Strategy", "strategy", ["greedy", "sample", "beam"]),
     only("sample", make.slider("Temperature", "temperature",
-      () => ({ min: 0.1, max: 5, step: 0.1 }))),
+      [0.1, 5, 0.1])),
     only("sample", make.slider("top-k", "top_k",
-      () => ({ min: 0, max: Math.max(50, page.model.get("top_k")), step: 1 }), offAt(0))),
+      () => [0, Math.max(50, page.model.get("top_k"))], offAt(0))),
     only("sample", make.slider("top-p", "top_p",
-      () => ({ min: 0.05, max: 1, step: 0.05 }), offAt(1))),
-    only("sample", make.slider("Seed", "seed", () => ({ min: 0, max: 20, step: 1 }))),
-    only("beam", make.slider("Beam width", "width", () => ({ min: 1, max: 5, step: 1 }))),
+      [0.05, 1, 0.05], offAt(1))),
+    only("sample", make.slider("Seed", "seed", [0, 20])),
+    only("beam", make.slider("Beam width", "width", [1, 5])),
     make.slider("Step", "step", steps),
-    make.play("step", steps),
-  ];
+    make.play("step", steps)];
 }
 
 function drawDecoding(state, page, { model, tokenizer }) {
@@ -51,9 +40,8 @@ function drawDecoding(state, page, { model, tokenizer }) {
   const text = textToGoOnFrom(state.text, vocabulary, model, tokenizer);
   if (typeof text === "string") return text;
   const knobs = { ...state, step: null };
-  const made = remembered(page, "decoding", knobs, () => {
-    return decodingOf(model, tokenizer, text, state, page);
-  });
+  const made = remembered(page, "decoding", knobs, () =>
+    decodingOf(model, tokenizer, text, state, page));
   page.steps = made.steps;
   const look = { ...made, state, at: Math.min(state.step, made.steps) - 1, page };
   const drawStep = state.strategy === "beam" ? drawBeamTree : drawNextToken;
@@ -64,7 +52,7 @@ function drawDecoding(state, page, { model, tokenizer }) {
   const place = { x, y: beside ? 0 : height + 8, width: right };
   const high = drawTokens(tokens, look, written, place);
   if (list) list({ ...place, y: high + 6 });
-  const last = tokensPlaced({ ...look, at: made.steps - 1 }, made.ids, place).bottom;
+  const last = tokensPlaced({ ...look, at: made.steps - 1 }, made.ids, place).bottom + 4;
   set(page.svg, { width, height: Math.max(height, last + (listed?.(right) ?? 0)) });
   const facts = (at) => decodingFacts({ ...look, at }, text.notes, tokenizer);
   const longest = remembered(page, "facts", knobs, () =>
@@ -150,41 +138,21 @@ function drawTokens(group, look, written, { x, y, width }) {
     const go = () => look.page.set({ step: one.i - n + 1 });
     return one.i < n ? told(say) : choosable(say, one.i === n + at, go, link(one));
   };
-  join(layer(group, "legend"), "text", [legend], () => 0, () => ({
-    text: fitted(hidden ? more + legend : legend, width, 12), class: "small", x, y: y + 12,
-  }));
-  join(layer(group, "boxes"), "rect", all, ({ i }) => i, (one, k) => ({
-    class: "box", ...places[k], height: 24, rx: 7, ...tell(one),
-  }));
-  join(layer(group, "words"), "text", all, ({ i }) => i, (one, k) => ({
-    text: labels[k], class: "middle size-13", x: places[k].x + places[k].width / 2,
-    y: places[k].y + 17, "aria-hidden": "true", "pointer-events": "none",
-  }));
-  return bottom;
+  put.text(group, "legend", [legend], () =>
+    [fitted(hidden ? more + legend : legend, width, 12), x, y + 12, "small"]);
+  put.box(group, "boxes", all, (one, k) =>
+    ({ ...places[k], rx: 7, word: labels[k], font: "size-13", ...tell(one) }), "i");
+  return bottom + 4;
 }
 
-function hiddenOf({ start }) {
-  return Math.max(0, start.length - MOST_BEGINNING);
-}
+const hiddenOf = ({ start }) => Math.max(0, start.length - MOST_BEGINNING);
 
-// The tokens of a step with their signs, and the positions of their boxes.
 function tokensPlaced(look, written, { x, y, width }) {
   const { start, at, token } = look, { computed, reused } = cacheUse(look);
   const words = [...start, ...written.slice(0, at + 1).map(token)];
   const all = words.map((word, i) => ({ word, i })).slice(hiddenOf(look));
   const sign = (i) => (i < reused ? "=" : i < reused + computed ? "+" : "▶");
   const labels = all.map(({ word, i }) => `${sign(i)} ${fitted(word, 110, 13)}`.trim());
-  return { all, sign, labels, ...wrappedPlaces(labels, { x, y: y + 20, width }) };
-}
-
-// Boxes for words one after the other, in as many lines as they need.
-function wrappedPlaces(labels, { x: left, y: top, width }) {
-  let [x, y] = [0, top];
-  const places = labels.map((label) => {
-    const wide = textWidth(label, 13) + 12;
-    if (x && x + wide > width) [x, y] = [0, y + 28];
-    x += wide + 4;
-    return { x: left + x - wide - 4, y, width: wide };
-  });
-  return { places, bottom: y + 28 };
+  const sizes = labels.map((label) => textWidth(label, 13) + 12);
+  return { all, sign, labels, ...wrapped(sizes, { x, y: y + 20, width, high: 24 }) };
 }

@@ -41,11 +41,43 @@ export function clear(svg) {
   svg.layers = null;
 }
 
-// One child of a layer for each of `data`, in their order, known by its key; `describe` gives its
-// attributes.
-export function join(group, tag, data, key, describe) {
-  const known = (group.known ??= new Map()), names = data.map((one, i) => String(key(one, i)));
-  const focused = group.getRootNode().activeElement, wanted = new Set(names);
+// Elements of one kind in a layer of this name, one for each of `data`, in their order. `describe`
+// gives an element's attributes, for a text also as [text, x, y, class, others]; `key`, the name of
+// a property or a function, is what it is known by at the next change; by default its own `key`, or
+// else its place.
+//
+//     put.rect(group, "bars", losses, (loss, i) => ({ x: 20 * i, width: 18, height: loss }));
+//     put.label(group, "numbers", losses, (loss, i) => [loss, 20 * i, 12, "small"]);
+export const put = {
+  ...Object.fromEntries(["circle", "g", "image", "path", "rect"].map((tag) =>
+    [tag, (...all) => join(tag, (one) => one, ...all)])),
+  text: (...all) => join("text", written, ...all),
+  label: (...all) => join("text", (one) => ({ ...written(one), "aria-hidden": "true" }), ...all),
+  box: putBoxes };
+
+// Rects with a `word` in their middle, in the style `font`.
+function putBoxes(group, name, data, describe, key) {
+  put.rect(group, name, data, (one, i) => {
+    const { word, font, ...box } = describe(one, i);
+    return { class: "box", ...box };
+  }, key);
+  put.label(group, `${name} words`, data, (one, i) => {
+    const { x, y, width, height, word, font } = describe(one, i), middle = y + height / 2;
+    return [word, x + width / 2, middle + (font ? 4.5 : 5), font ? `middle ${font}` : "middle"];
+  }, key);
+}
+
+function written(one) {
+  if (!Array.isArray(one)) return one;
+  const [text, x, y, style, others] = one;
+  return { text, x, y, class: style, ...others };
+}
+
+function join(tag, attributes, parent, name, data, describe = (one) => one, key = keyOrPlace) {
+  const group = layer(parent, name), known = (group.known ??= new Map());
+  const keyOf = typeof key === "string" ? (one) => one[key] : key;
+  const names = data.map((one, i) => String(keyOf(one, i))), wanted = new Set(names);
+  const focused = group.getRootNode().activeElement, tells = group.closest("[tabindex]");
   for (const [name, node] of known) {
     if (!wanted.has(name)) {
       node.remove();
@@ -56,16 +88,25 @@ export function join(group, tag, data, key, describe) {
     if (!known.has(name)) known.set(name, document.createElementNS(SVG, tag));
     const node = known.get(name), here = group.children[i] ?? null;
     if (node !== here) group.insertBefore(node, here);
-    set(node, describe(data[i], i));
+    const { key: _, ...given } = attributes(describe(data[i], i));
+    const reached = REACHED.some((one) => one in given);
+    set(node, { "pointer-events": tells || reached ? null : "none", ...given });
   });
   if (focused && focused !== group.getRootNode().activeElement) focused.focus();
 }
 
+const keyOrPlace = (one, i) => one?.key ?? i;
+
+const REACHED = ["aria-label", "data-of", "onclick"]; // the pointer goes through everything else
+
+// A line without an area: its color, how thick it is, and its dashes.
+export const pen = (color, width = 1, dashes = null) =>
+  ({ fill: "none", stroke: `var(${color})`, "stroke-width": width, "stroke-dasharray": dashes });
+
 // What makes an element tell something: to the pointer, to the keyboard and to a screen reader.
 // All elements with a link in common light up together.
-export function told(words, links = "") {
-  return { "aria-label": words, role: "img", tabindex: -1, "data-links": links };
-}
+export const told = (words, links = "") =>
+  ({ "aria-label": words, role: "img", tabindex: -1, "data-links": links });
 
 // The same for one that can be chosen.
 export function choosable(words, chosen, choose, links = "") {
@@ -106,10 +147,38 @@ export function textLines(text, width, size = 14, weight = 400) {
   return lines;
 }
 
-// A color between two of the style's, as CSS mixes them: for weights from 0 to 1.
-export function shade(weight) {
-  return `color-mix(in oklab, var(--full) ${(100 * Math.sqrt(weight)).toFixed(1)}%, var(--none))`;
+// Places for words in boxes of these widths, side by side in as many lines as they need, and where
+// the last line ends; `ends` has the numbers of those after which a line ends anyway.
+export function wrapped(widths, { x, y, width, high, gap = 4, between = gap, ends = [] }) {
+  let left = 0, top = y;
+  const places = widths.map((wide, i) => {
+    const full = left + wide > width || ends.includes(i - 1);
+    if (left && full) [left, top] = [0, top + high + between];
+    left += wide + gap;
+    return { x: x + left - wide - gap, y: top, width: wide, height: high };
+  });
+  return { places, bottom: top + high };
 }
+
+// Horizontal lines at some values, and the numbers at their left.
+export function grid(group, { left, right }, up, values, words = String) {
+  put.path(group, "grid", values, (value) =>
+    ({ d: `M${left} ${up(value)}H${right}`, class: "axis" }), words);
+  put.label(group, "grid numbers", values, (value) =>
+    [words(value), left - 7, up(value) + 4, "small end"], words);
+}
+
+// An arc around a point, both angles from the top.
+export function arc(x, y, radius, from, to) {
+  const at = (angle) => `${x + radius * Math.sin(angle)} ${y - radius * Math.cos(angle)}`;
+  return `M${at(from)}A${radius} ${radius} 0 ${to - from > Math.PI ? 1 : 0} 1 ${at(to)}`;
+}
+
+export const countOf = (n, one) => `${n.toLocaleString("en-US")} ${one}${n === 1 ? "" : "s"}`;
+
+// A color between two of the style's, as CSS mixes them: for weights from 0 to 1.
+export const shade = (weight) =>
+  `color-mix(in oklab, var(--full) ${(100 * Math.sqrt(weight)).toFixed(1)}%, var(--none))`;
 
 // A color for a number of either sign, blue above zero and orange below, full at `largest`.
 export function signed(value, largest) {
@@ -118,12 +187,11 @@ export function signed(value, largest) {
 }
 
 // Ink that is read on a fill: black on what is light, else white. Both have 4.58:1 at L* = 49.4.
-export function inkOn(fill) {
-  return `lab(from ${fill} calc((49.4 - l) * 100) 0 0)`;
-}
+export const inkOn = (fill) => `lab(from ${fill} calc((49.4 - l) * 100) 0 0)`;
 
 const KEPT = ["fill", "stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity",
-  "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility"];
+  "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility",
+  "paint-order"];
 
 // The picture as the text of an SVG file that needs nothing from this page.
 export function asFile(svg, title, said) {
@@ -141,8 +209,7 @@ export function asFile(svg, title, said) {
     ["title", { text: title }],
     ["desc", { text: said }],
     ["rect", { x: -4, y: -40, width, height, fill: page.backgroundColor }],
-    ["text", { y: -14, fill: page.color, ...font, text: title }],
-  ];
+    ["text", { y: -14, fill: page.color, ...font, text: title }]];
   copy.prepend(...added.map(([tag, attributes]) => {
     const node = document.createElementNS(SVG, tag);
     set(node, attributes);
@@ -152,6 +219,4 @@ export function asFile(svg, title, said) {
 }
 
 // A number with so many digits after the point; what rounds to zero has no sign.
-export function fixed(value, digits) {
-  return value.toFixed(digits).replace(/^-(?=[0.]+$)/, "");
-}
+export const fixed = (value, digits) => value.toFixed(digits).replace(/^-(?=[0.]+$)/, "");

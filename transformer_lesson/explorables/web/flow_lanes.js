@@ -1,6 +1,6 @@
 // The words of a forward pass as rows, what is done to them as columns, and attention as ribbons.
 
-import { choosable, fitted, join, layer, textWidth, told } from "./draw.js";
+import { choosable, fitted, layer, pen, put, textWidth, told } from "./draw.js";
 import { headingOf, NEXT_ROW, rowAt, titleOf } from "./flow_plan.js";
 import { tensorHref } from "./heat_map.js";
 
@@ -8,10 +8,9 @@ const SHOWN = 0.04; // thinner ribbons are left out
 const LEVELS = [0.15, 0.4, 0.7, 1]; // of ribbons that are not in the chosen row
 
 export function drawLanes(group, plan, look, page) {
-  join(layer(group, "wires"), "path", plan.lanes, ({ name }) => name, (lane) => ({
+  put.path(group, "wires", plan.lanes, (lane) => ({
     d: lane.words.map((_, i) => `M${lane.left} ${rowAt(lane, i)}H${lane.end}`).join(""),
-    class: "axis", fill: "none", "stroke-width": 2, "pointer-events": "none",
-  }));
+    class: "axis", fill: "none", "stroke-width": 2 }), "name");
   const rows = plan.lanes.flatMap((lane) => lane.words.map((word, i) => ({ lane, word, i })));
   drawLaneColumns(layer(group, "columns"), plan, look, page);
   drawLaneRibbons(layer(group, "ribbons"), plan, look);
@@ -20,34 +19,26 @@ export function drawLanes(group, plan, look, page) {
   drawNext(layer(group, "next"), plan, look, page);
 }
 
-// The lane's words, each a button that chooses its row.
 function drawLaneWords(group, rows, look, page) {
   const key = ({ lane, i }) => `${lane.name} ${i}`;
   const chosen = ({ lane, i }) => lane.name === look.lane && i === look.laneRow;
-  join(layer(group, "boxes"), "rect", rows, key, (one) => ({
+  put.rect(group, "boxes", rows, (one) => ({
     class: "box", x: 0, y: one.lane.y + one.lane.row * one.i + 1, width: one.lane.left - 4,
     height: one.lane.row - 2, rx: Math.min(6, one.lane.row / 3),
     ...choosable(`row ${one.i}, “${one.word}”${stateOf(one, look)}`, chosen(one),
-      () => chooseRow(page, look, one.lane.name, one.i)),
-  }));
+      () => chooseRow(page, look, one.lane.name, one.i)) }), key);
   const size = ({ lane }) => (lane.row < 13 ? 10 : lane.row < 17 ? 12 : 14);
-  join(layer(group, "words"), "text", rows, key, (one) => ({
-    text: fitted(one.word, one.lane.left - 10, size(one)), x: (one.lane.left - 4) / 2,
-    y: rowAt(one.lane, one.i) + size(one) * 0.36, "pointer-events": "none",
-    class: `middle size-${size(one)}${chosen(one) ? " strong" : ""}${faintOf(one, look)}`,
-    "aria-hidden": "true",
-  }));
+  const faint = (one) => (stateOf(one, look) === ", kept" ? " kept" : ""); // in the cache
+  put.label(group, "words", rows, (one) => [
+    fitted(one.word, one.lane.left - 10, size(one)), (one.lane.left - 4) / 2,
+    rowAt(one.lane, one.i) + size(one) * 0.36,
+    `middle size-${size(one)}${chosen(one) ? " strong" : ""}${faint(one)}`], key);
 }
 
 // In the text that is written: what the last step computed, and what it found in the cache.
 function stateOf({ lane, i }, { flow }) {
   if (lane.name !== "written" || !flow.writes || lane.words.length < 2) return "";
   return i === lane.words.length - 1 ? ", new" : ", kept";
-}
-
-// What a cache has kept is written faint: only the last row is computed.
-function faintOf(one, look) {
-  return stateOf(one, look) === ", kept" ? " kept" : "";
 }
 
 // Chooses a row; where the open quantity has none of that text, in the first one that has.
@@ -61,25 +52,20 @@ function drawLaneColumns(group, plan, look, page) {
   const all = plan.lanes.flatMap((lane) => lane.columns.map((column) => ({ lane, column })));
   const key = ({ column }) => column.key, steps = look.flow.steps;
   const pictures = all.flatMap(({ lane, column }) => picturesOf(column).map((one) => ({
-    ...one, lane, key: `${column.key} ${one.step}`,
-  })));
-  join(layer(group, "pictures"), "image", pictures, (one) => one.key,
-    (one) => pictureOf(one, steps));
-  join(layer(group, "frames"), "rect", all, key, ({ lane, column }) => ({
+    ...one, lane, key: `${column.key} ${one.step}` })));
+  put.image(group, "pictures", pictures, (one) => pictureOf(one, steps), (one) => one.key);
+  put.rect(group, "frames", all, ({ lane, column }) => ({
     class: "open-box column", x: column.x - 2, y: lane.y - 3, rx: 5,
     width: column.width + column.strip.width + 4, height: lane.row * lane.words.length + 6,
     ...choosable(titleOf(column), column.key === look.open.key,
-      (event) => openColumn(event, page, look, { lane, column })),
-  }));
+      (event) => openColumn(event, page, look, { lane, column })) }), key);
 }
 
-// One quantity as a picture: a pixel a number, a row a word.
 function pictureOf({ step, x, width, lane }, steps) {
   return {
     x, y: lane.y, width, height: lane.row * lane.words.length, preserveAspectRatio: "none",
     "image-rendering": "pixelated", href: tensorHref(steps[step].value), class: "still",
-    "pointer-events": "none",
-  };
+    "pointer-events": "none" };
 }
 
 // The quantities that a column shows as pictures: what it makes, and the stream behind it.
@@ -102,9 +88,8 @@ function drawLaneNames(group, plan, look) {
   const kept = flow.writes && last > 0 ? ` · kept ${last}, new 1` : "";
   const words = { read: "read", written: `written so far${kept}` };
   if (plan.lanes.length === 1) words.written = `read and written${kept}`;
-  join(layer(group, "lanes"), "text", plan.lanes, ({ name }) => name, ({ name, y }) => ({
-    text: words[name], class: "strong size-13 halo", x: 0, y: y - 22,
-  }));
+  put.text(group, "lanes", plan.lanes, ({ name, y }) =>
+    [words[name], 0, y - 22, "strong size-13 halo"], "name");
   const all = plan.lanes.flatMap((lane) => lane.columns.map((column) => ({ lane, column })));
   const wide = ({ column }) => column.width + column.strip.width + 2;
   let end = 0, before = null;
@@ -118,24 +103,19 @@ function drawLaneNames(group, plan, look) {
     end = middle + half(text);
     return [{ ...one, text }];
   });
-  join(layer(group, "headings"), "text", named, ({ column }) => column.key, (one) => ({
-    text: one.text, class: "small middle halo", x: one.column.x + wide(one) / 2,
-    y: one.lane.y - 7, "aria-hidden": "true",
-  }));
+  put.label(group, "headings", named, (one) => [
+    one.text, one.column.x + wide(one) / 2, one.lane.y - 7, "small middle halo",
+  ], ({ column }) => column.key);
   const blocks = all.filter(({ column }) => /self_attention/.test(column.kind));
-  join(layer(group, "blocks"), "text", blocks, ({ column }) => column.key, ({ lane, column }) => ({
-    text: plan.wide ? `block ${column.block}` : String(column.block), class: "small halo",
-    x: column.x, y: lane.y + lane.row * lane.words.length + (plan.wide ? 15 : 13),
-  }));
+  put.text(group, "blocks", blocks, ({ lane, column }) => [
+    plan.wide ? `block ${column.block}` : String(column.block), column.x,
+    lane.y + lane.row * lane.words.length + (plan.wide ? 15 : 13), "small halo",
+  ], ({ column }) => column.key);
   const memory = plan.lanes.filter(({ name }) => name === "read" && flow.writes);
-  join(layer(group, "memory"), "rect", memory, () => 0, (lane) => ({
-    x: lane.end - lane.columns.at(-1).strip.width - 2, y: lane.y - 3, rx: 4, fill: "none",
-    width: lane.columns.at(-1).strip.width + 4, height: lane.row * lane.words.length + 6,
-    stroke: "var(--value)", "stroke-width": 2, "pointer-events": "none",
-  }));
-  join(layer(group, "memory name"), "text", memory, () => 0, (lane) => ({
-    text: "memory", class: "small", x: lane.end + 8, y: lane.y + 12,
-  }));
+  put.rect(group, "memory", memory, (lane) => ({
+    x: lane.end - lane.columns.at(-1).strip.width - 2, y: lane.y - 3, rx: 4, ...pen("--value", 2),
+    width: lane.columns.at(-1).strip.width + 4, height: lane.row * lane.words.length + 6 }));
+  put.text(group, "memory name", memory, (lane) => ["memory", lane.end + 8, lane.y + 12, "small"]);
 }
 
 // Attention from where it is paid (right) to where it looks (left; cross-attention: the memory).
@@ -143,14 +123,11 @@ function drawLaneRibbons(group, plan, look) {
   const columns = plan.lanes.flatMap((lane) => lane.columns
     .filter(({ kind }) => kind.includes("attention")).map((column) => ({ lane, column })));
   const all = columns.map((one) => ribbonsOf(one, plan, look));
-  join(layer(group, "others"), "path", all.flatMap(({ others }) => others), ({ key }) => key,
-    ({ d, thick, kind }) => ({ class: classOf(kind), d, "stroke-width": thick, opacity: 0.17,
-      "pointer-events": "none" }));
-  join(layer(group, "own"), "path", all.flatMap(({ own }) => own), ({ key }) => key,
-    ({ d, thick, kind, words, opacity }) => ({
-      class: classOf(kind), d, "stroke-width": thick, opacity,
-      ...(words ? told(words) : { "pointer-events": "none", "aria-hidden": "true" }),
-    }));
+  put.path(group, "others", all.flatMap(({ others }) => others), ({ d, thick, kind }) =>
+    ({ class: classOf(kind), d, "stroke-width": thick, opacity: 0.17 }));
+  put.path(group, "own", all.flatMap(({ own }) => own), ({ d, thick, kind, words, opacity }) => ({
+    class: classOf(kind), d, "stroke-width": thick, opacity,
+    ...(words ? told(words) : { "pointer-events": "none", "aria-hidden": "true" }) }));
 }
 
 const classOf = (kind) => `ribbon flat ${kind === "cross_attention" ? "crossing" : ""}`;
@@ -160,7 +137,7 @@ function ribbonsOf({ lane, column }, plan, look) {
   const weights = look.flow.steps[column.main].value, [, queries, keys] = weights.shape;
   const open = column.key === look.open.key, crossing = column.kind === "cross_attention";
   const from = crossing ? plan.lanes[0] : lane, thickest = Math.min(10, lane.row * 0.7);
-  const paths = new Map(), own = [], row = queryRow(look, column);
+  const paths = new Map(), own = [], row = look.lane === column.lane ? look.laneRow : -1;
   for (let i = 0; i < queries; i++) {
     for (let j = 0; j < keys; j++) {
       const share = shareOf(weights, open ? look.head : null, i, j);
@@ -181,17 +158,11 @@ function ribbonsOf({ lane, column }, plan, look) {
   return { own, others };
 }
 
-// The weight of one head, or the mean over all.
 function shareOf({ shape: [heads, queries], data, width }, head, i, j) {
   if (head !== null) return data[(head * queries + i) * width + j];
   let sum = 0;
   for (let h = 0; h < heads; h++) sum += data[(h * queries + i) * width + j];
   return sum / heads;
-}
-
-// Which row of a column's queries is the chosen one: none, where another lane's row is chosen.
-function queryRow({ lane, laneRow }, column) {
-  return lane === column.lane ? laneRow : -1;
 }
 
 function ribbon({ x, width }, memory, from, to, crossing) {
@@ -215,26 +186,19 @@ function drawNext(group, plan, look, page) {
   const bottom = lane.y + lane.row * lane.words.length;
   const top = Math.max(lane.y - 8, bottom - high * shown.length - 4);
   const place = (i) => top + high * i, id = ([token]) => token, room = width - word - 44;
-  join(layer(group, "frame"), "rect", unit ? [unit] : [], () => 0, () => ({
+  put.rect(group, "frame", unit ? [unit] : [], () => ({
     class: "open-box column", x: x + 2, y: top - 4, width: width - 2, rx: 5,
     height: high * shown.length + 6,
-    ...choosable(titleOf(unit), look.open.key === "next", () => page.set({ step: unit.main })),
-  }));
-  join(layer(group, "wire"), "path", unit ? [unit] : [], () => 0, () => ({
+    ...choosable(titleOf(unit), look.open.key === "next", () => page.set({ step: unit.main })) }));
+  put.path(group, "wire", unit ? [unit] : [], () => ({
     d: `M${lane.end} ${rowAt(lane, lane.words.length - 1)}H${x + 2}`, class: "axis", fill: "none",
-    "stroke-width": 2, "pointer-events": "none",
-  }));
-  join(layer(group, "bars"), "rect", shown, id, ([, share], i) => ({
+    "stroke-width": 2 }));
+  put.rect(group, "bars", shown, ([, share], i) => ({
     x: x + word + 6, y: place(i) + 2, height: high - 4, width: Math.max(1, share * room),
-    fill: i ? "var(--hidden)" : "var(--value)", "pointer-events": "none",
-  }));
-  join(layer(group, "words"), "text", shown, id, ([token], i) => ({
-    text: fitted(flow.token(token), word - 4, 13), x: x + word,
-    y: place(i) + high - 5, class: `end size-13${i ? "" : " strong"}`, "pointer-events": "none",
-    "aria-hidden": "true",
-  }));
-  join(layer(group, "numbers"), "text", shown, id, ([, share], i) => ({
-    text: share.toFixed(3), class: "number", x: x + word + 10 + share * room,
-    y: place(i) + high - 5, "pointer-events": "none", "aria-hidden": "true",
-  }));
+    fill: i ? "var(--hidden)" : "var(--value)" }), id);
+  put.label(group, "words", shown, ([token], i) => [
+    fitted(flow.token(token), word - 4, 13), x + word, place(i) + high - 5,
+    `end size-13${i ? "" : " strong"}`], id);
+  put.label(group, "numbers", shown, ([, share], i) =>
+    [share.toFixed(3), x + word + 10 + share * room, place(i) + high - 5, "number"], id);
 }

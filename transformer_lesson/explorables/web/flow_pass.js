@@ -38,9 +38,7 @@ function startOf(model, { ids, translates }) {
   return { ids, translates, encoded, start, made, end };
 }
 
-function writes(model) {
-  return model.kind !== "EncoderOnlyTransformer";
-}
+const writes = (model) => model.kind !== "EncoderOnlyTransformer";
 
 // Follows the pass that gives the token after those that are written.
 function flowOf(model, tokenizer, { ids, translates, encoded, start, made, end }, written) {

@@ -41,10 +41,8 @@ function named(key, writes) {
 const WORDS = { embedding: "embedding", feed_forward: "thinks", cross_attention: "reads",
   next: "next word" };
 
-// The headings of a column, short and shorter.
-export function headingOf({ kind, lane }) {
-  return WORDS[kind] ?? (lane === "read" ? "looks" : "looks back");
-}
+export const headingOf = ({ kind, lane }) =>
+  WORDS[kind] ?? (lane === "read" ? "looks" : "looks back");
 
 // A column's name where there is room for it.
 export function titleOf({ kind, stack, block }) {
@@ -104,7 +102,4 @@ function columnsOf({ sublayers }, name, across, sizes) {
   return { columns, left: sizes.word, end: x - 4, next: { x: end, width: sizes.next } };
 }
 
-// The middle of a row.
-export function rowAt({ y, row }, i) {
-  return y + row * (i + 0.5);
-}
+export const rowAt = ({ y, row }, i) => y + row * (i + 0.5);

@@ -1,5 +1,5 @@
 // The frame of every explorable: a title that states what the picture shows, a task, controls, the
-// picture, one sentence made of its numbers, and two buttons that save it.
+// picture, one sentence made of its numbers, and a button that saves it.
 
 import { asFile, element, set, textWidth } from "./draw.js";
 import { STYLE } from "./style.js";
@@ -14,7 +14,7 @@ const BORDER = 4; // pixels around a picture, for borders of elements at its edg
 //   traits    the names of the model's values on which the picture depends
 //   controls  (make, page) => elements, made by `make.slider` and its like
 //   load      (model) => a promise of what the picture needs and takes a while, such as weights
-//   draw      (state, page, loaded) => {title, said}, or a sentence that says what is missing;
+//   draw      (state, page, loaded) => {title, said, height}, or a sentence: what is missing;
 //             `longest` lists {title, said} of all that Play passes: the tallest keeps its room
 export function frame({ model, el }, { name, traits, controls, load, draw }) {
   const memory = new Map();
@@ -93,12 +93,8 @@ export function remembered(page, name, key, make) {
 // Says that something is on its way, or what is wrong with it, until it is there.
 function wait(page, promise) {
   page.waits = "The model is on its way.";
-  const arrive = (loaded) => {
-    [page.loaded, page.waits] = [loaded, ""];
-  };
-  const fail = (error) => {
-    page.waits = error.message;
-  };
+  const arrive = (loaded) => Object.assign(page, { loaded, waits: "" });
+  const fail = (error) => Object.assign(page, { waits: error.message });
   promise.then(arrive, fail).then(() => {
     page.came = true;
     page.redraw();
@@ -121,12 +117,10 @@ function elementsOf(el, name) {
     picture: element("div", { class: "picture" }),
     tip: element("div", { class: "tip", "aria-hidden": "true" }),
     said: element("p", { class: "said", role: "status" }),
-    keys: element("p", { id: "keys", text: "Arrow keys move in the picture, Enter chooses." }),
-  };
+    keys: element("p", { id: "keys", text: "Arrow keys move in the picture, Enter chooses." }) };
   made.picture.append(svg);
   const save = element("div", { class: "save" }, "save:",
-    element("button", { type: "button", text: "SVG", onclick: () => saveSvg(made, name) }),
-    element("button", { type: "button", text: "PNG", onclick: () => savePng(made, name) }));
+    element("button", { type: "button", text: "SVG", onclick: () => savePicture(made, name) }));
   const section = element("section", { "aria-label": name, "aria-busy": "true" }, made.task,
     made.controls, element("div", { class: "head" }, made.title, save), made.picture, made.said,
     made.keys, made.tip);
@@ -159,8 +153,9 @@ function giveTask(page, { say, shows, when, tries = [] }) {
 // missing; then the last picture stays, pale, below its title.
 function show(page, drawn) {
   const none = typeof drawn === "string", { picture, save } = page;
-  const { title, said, longest = [] } =
+  const { title, said, height, longest = [] } =
     none ? { title: page.title.textContent, said: drawn } : drawn;
+  if (height) set(page.svg, { width: page.width, height });
   save.classList.toggle("hide", none);
   for (const part of [page.title, picture]) part.inert = none;
   set(page.title, { text: title });
@@ -189,8 +184,7 @@ function keepHigh(page, longest) {
   page.kept = width;
   const room = remembered(page, "room", [width, longest], () => ({
     title: tallest(title, longest.map((one) => one.title)),
-    said: tallest(said, longest.map((one) => one.said)),
-  }));
+    said: tallest(said, longest.map((one) => one.said)) }));
   title.style.minHeight = `${Math.max(title.offsetHeight, room.title)}px`;
   said.style.minHeight = `${Math.max(said.offsetHeight, room.said)}px`;
   picture.style.minHeight = `${picture.offsetHeight}px`;
@@ -208,10 +202,9 @@ function tallest(part, texts) {
   return high;
 }
 
-// Makers of controls, each bound to one of the model's values.
 function makers(page) {
   const all = { text: textField, number: numberField, slider: rangeSlider, toggle: checkBox,
-    choice: buttonChoice, play: playButton };
+    choice: buttonChoice, play: playButton, button: actionButton };
   const bound = ([name, make]) => [name, (...parts) => make(page, ...parts)];
   return Object.fromEntries(Object.entries(all).map(bound));
 }
@@ -242,13 +235,19 @@ function textField(page, label, trait, attributes = {}) {
   });
 }
 
-// `ends` returns {min, max, step} at each change, `format` the text of a value.
+// [min, max] or [min, max, step], or what returns them at each change.
+function endsOf(ends) {
+  const [min, max, step = 1] = typeof ends === "function" ? ends() : ends;
+  return { min, max, step };
+}
+
+// `format` gives the text of a value.
 function rangeSlider(page, label, trait, ends, format = String) {
   const input = element("input", { type: "range", autocomplete: "off" });
   const output = element("output");
   input.oninput = () => page.set({ [trait]: Number(input.value) });
   return updated(page, element("label", {}, label, input, output), () => {
-    const { min, max, step } = ends();
+    const { min, max, step } = endsOf(ends);
     const value = Math.max(min, Math.min(max, page.model.get(trait))); // past the last: the last
     keepWide(output, [min, max, step, value], format);
     set(input, { min, max, step, disabled: min === max, "aria-valuetext": format(value) });
@@ -264,7 +263,7 @@ function numberField(page, label, trait, ends, now) {
     if (input.value && input.checkValidity()) page.set({ [trait]: Number(input.value) });
   };
   return updated(page, element("label", {}, label, input), () => {
-    const { min, max, step } = ends();
+    const { min, max, step } = endsOf(ends);
     set(input, { min, max, step });
     if (!input.matches(":focus") || Number(input.value) !== now()) input.value = now();
   });
@@ -290,20 +289,30 @@ function checkBox(page, label, trait) {
   });
 }
 
-// `options` gives pairs of a value and its word; a number past the last is the last.
+// `options` are pairs of a value and its word, or values that are words, or what returns them; a
+// number past the last is the last.
 function buttonChoice(page, label, trait, options) {
   const group = element("fieldset", {}, element("legend", { text: label })), buttons = [];
   return updated(page, group, () => {
-    const values = options().map(([value]) => value), given = page.model.get(trait);
+    const all = (typeof options === "function" ? options() : options)
+      .map((one) => (Array.isArray(one) ? one : [one, String(one)]));
+    const values = all.map(([value]) => value), given = page.model.get(trait);
     const last = typeof given === "number" ? Math.max(...values) : given; // in any order
     const now = given > last ? last : given;
-    options().forEach(([value, word], i) => {
+    all.forEach(([value, word], i) => {
       buttons[i] ??= group.appendChild(element("button", { type: "button" }));
       const chosen = now === value, choose = () => page.set({ [trait]: value });
       set(buttons[i], { text: word, "aria-pressed": String(chosen), onclick: choose });
     });
-    for (const button of buttons.splice(options().length)) button.remove();
+    for (const button of buttons.splice(all.length)) button.remove();
   });
+}
+
+// Sets what `changes` returns; `state` gives its attributes, such as `disabled`.
+function actionButton(page, text, changes, state) {
+  const onclick = () => page.set(changes());
+  const button = element("button", { type: "button", text, onclick });
+  return updated(page, button, () => set(button, state()));
 }
 
 // Moves a whole number to its end, one after the other, until it is pressed again.
@@ -317,12 +326,12 @@ function playButton(page, trait, ends, milliseconds = 700) {
   };
   const step = () => {
     const now = page.model.get(trait);
-    if (!button.isConnected || now >= ends().max) stop();
+    if (!button.isConnected || now >= endsOf(ends).max) stop();
     else page.set({ [trait]: now + 1 });
   };
   button.onclick = () => {
     if (timer) return stop();
-    if (page.model.get(trait) >= ends().max) page.set({ [trait]: ends().min });
+    if (page.model.get(trait) >= endsOf(ends).max) page.set({ [trait]: endsOf(ends).min });
     timer = setInterval(step, milliseconds);
     page.redraw();
   };
@@ -440,21 +449,8 @@ function isDark(host, query) {
   return query.matches;
 }
 
-function saveSvg({ svg, title, said }, name) {
+function savePicture({ svg, title, said }, name) {
   const text = asFile(svg, title.textContent, said.textContent);
-  download(`${name}.svg`, `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`);
-}
-
-async function savePng({ svg, title, said }, name) {
-  const picture = new Image(), canvas = document.createElement("canvas");
-  const text = asFile(svg, title.textContent, said.textContent);
-  picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
-  await picture.decode();
-  [canvas.width, canvas.height] = [2 * picture.width, 2 * picture.height];
-  canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
-  download(`${name}.png`, canvas.toDataURL());
-}
-
-function download(name, address) {
-  element("a", { download: name.replaceAll(" ", "-").toLowerCase(), href: address }).click();
+  const href = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+  element("a", { download: `${name.replaceAll(" ", "-").toLowerCase()}.svg`, href }).click();
 }

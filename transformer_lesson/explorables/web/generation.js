@@ -15,7 +15,6 @@ class DecodingSession {
     this.ends = model.config.eos_ids;
     this.start = translates ? [model.config.bos_id] : promptOrSource;
     this.source = promptOrSource;
-    checkLength(this.start.length, maxNewTokens, model.config.max_len);
     this.memory = translates ? model.encode(promptOrSource) : null;
     this.never = model.config.pad_id ?? model.source.pad_id; // <pad> is no token of a text
     this.draft = draft.length ? [...this.start, ...draft.slice(0, maxNewTokens)] : [];
@@ -37,22 +36,12 @@ class DecodingSession {
   }
 }
 
-function checkLength(n, maxNewTokens, maxLen) {
-  if (n + maxNewTokens > maxLen) {
-    throw new Error(
-      `${n} tokens to start from and ${maxNewTokens} new ones are more than the model's max_len ` +
-        `of ${maxLen}: ask for at most ${Math.max(maxLen - n, 0)} new tokens, or start from fewer.`,
-    );
-  }
-}
-
 // Appends the token that `choose` takes from the logits until one ends the text, or there are
 // maxNewTokens. Returns the new ids and the logits from which each was chosen. A draft of the new
 // ids is read in one pass, which serves as long as what is chosen agrees with it; `foreseen` says
 // whether it was the whole text.
 export function generate(
-  model, promptOrSource, maxNewTokens, { choose = likeliest, draft = [] } = {},
-) {
+  model, promptOrSource, maxNewTokens, { choose = likeliest, draft = [] } = {}) {
   const session = new DecodingSession(model, promptOrSource, maxNewTokens, draft);
   const ids = [...session.start], logits = [], cache = new Cache();
   let finished = false;
@@ -66,9 +55,7 @@ export function generate(
   return { ids: ids.slice(session.start.length), logits, finished, foreseen };
 }
 
-export function likeliest(logits) {
-  return logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
-}
+export const likeliest = (logits) => logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
 
 // Translates a sentence greedily, with all the room that the model has.
 export function translate(model, tokenizer, sentence) {
@@ -83,9 +70,7 @@ export function translate(model, tokenizer, sentence) {
 // `tree` has for each step its candidates, best first: {parent, token, logProbability, kept,
 // finished}, where `parent` says which candidate of the step before is extended.
 export function beamSearch(
-  model, promptOrSource, maxNewTokens, { width = 4, lengthPenalty = 0.6 } = {},
-) {
-  refuseUnless(width >= 1, "width", width, "an int >= 1");
+  model, promptOrSource, maxNewTokens, { width = 4, lengthPenalty = 0.6 } = {}) {
   const session = new DecodingSession(model, promptOrSource, maxNewTokens), tree = [];
   const score = (beam, n) => lengthNormalized(beam.logProbability, n, lengthPenalty);
   let beams = [{ ids: session.start, logProbability: 0, cache: new Cache() }], running = beams;
@@ -114,9 +99,8 @@ function candidates(session, beams, width) {
     const logProbabilities = logSoftmax(session.nextLogits(beam.ids, beam.cache));
     const tokens = ranked(logProbabilities, width);
     const possible = tokens.filter((token) => logProbabilities[token] > -Infinity);
-    return possible.map((token) => {
-      return { parent, token, logProbability: beam.logProbability + logProbabilities[token] };
-    });
+    return possible.map((token) =>
+      ({ parent, token, logProbability: beam.logProbability + logProbabilities[token] }));
   });
   extended.sort((a, b) => b.logProbability - a.logProbability);
   return extended.map((one, i) => {
@@ -126,9 +110,8 @@ function candidates(session, beams, width) {
 }
 
 // Makes texts of different lengths comparable: log P / ((5 + length) / 6)^penalty.
-export function lengthNormalized(logProbability, length, lengthPenalty) {
-  return logProbability / ((5 + length) / 6) ** lengthPenalty;
-}
+export const lengthNormalized = (logProbability, length, lengthPenalty) =>
+  logProbability / ((5 + length) / 6) ** lengthPenalty;
 
 // The ids of the tokens with the highest logits, the highest first, equals in their order.
 function ranked(logits, count = logits.length) {
@@ -137,9 +120,7 @@ function ranked(logits, count = logits.length) {
   return best.sort((a, b) => logits[b] - logits[a] || a - b).slice(0, count);
 }
 
-export function softmax(logits) {
-  return logSoftmax(logits).map(Math.exp);
-}
+export const softmax = (logits) => logSoftmax(logits).map(Math.exp);
 
 export function logSoftmax(logits) {
   const largest = logits.reduce((a, b) => Math.max(a, b));
@@ -155,15 +136,10 @@ function only(logits, tokens) {
   return kept;
 }
 
-// Keeps the k highest logits.
-export function topKFilter(logits, k) {
-  refuseUnless(Number.isInteger(k) && k >= 1, "k", k, "an int >= 1");
-  return only(logits, ranked(logits, k));
-}
+export const topKFilter = (logits, k) => only(logits, ranked(logits, k));
 
 // Keeps the fewest tokens, from the likeliest down, whose probabilities add up to p or more.
 export function topPFilter(logits, p) {
-  refuseUnless(p > 0 && p <= 1, "p", p, "a probability in (0, 1]");
   const probabilities = softmax(logits);
   let before = 0;
   const kept = ranked(logits).filter((token) => {
@@ -177,7 +153,6 @@ const COLDEST = 1e-30; // a lower temperature counts as this one
 
 // The distribution that is drawn from: after temperature, topK and topP, in this order.
 export function sampleProbabilities(logits, { temperature = 1, topK = null, topP = null }) {
-  refuseUnless(temperature > 0, "temperature", temperature, "above 0 (greedy is its limit at 0)");
   const largest = logits.reduce((a, b) => Math.max(a, b));
   const degrees = Math.max(temperature, COLDEST);
   let kept = new Float64Array(logits).map((logit) => (logit - largest) / degrees);
@@ -191,8 +166,4 @@ export function draw(probabilities, uniform) {
   const total = probabilities.reduce((a, b) => a + b);
   let sum = 0;
   return probabilities.findIndex((probability) => (sum += probability) > uniform * total);
-}
-
-function refuseUnless(kept, name, value, rule) {
-  if (!kept) throw new Error(`${name} is ${value}, but it must be ${rule}.`);
 }

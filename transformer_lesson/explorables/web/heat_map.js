@@ -13,9 +13,7 @@ export function tensorHref(tensor) {
   return known(tensor, "whole", () => painted(tensor, heads * width, n, range(heads).map(place)));
 }
 
-function range(n) {
-  return Array.from({ length: n }, (_, i) => i);
-}
+const range = (n) => Array.from({ length: n }, (_, i) => i);
 
 function known(tensor, name, make) {
   if (!knownHrefs.has(tensor)) knownHrefs.set(tensor, new Map());
@@ -24,9 +22,8 @@ function known(tensor, name, make) {
   return all.get(name);
 }
 
-export function largestOf({ data }) {
-  return data.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
-}
+export const largestOf = ({ data }) =>
+  data.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 
 // A picture of so many pixels with some heads in it, each where its place says.
 function painted(tensor, width, height, places) {

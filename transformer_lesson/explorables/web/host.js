@@ -40,7 +40,6 @@ function holderOf(key) {
   return heldWeights.get(key);
 }
 
-// Starts the page's explorables.
 export function start(kinds) {
   for (const el of document.querySelectorAll("div.explorable")) {
     const { kind, values } = JSON.parse(el.querySelector("script").textContent);

@@ -6,17 +6,13 @@ import { frame } from "./frame.js";
 
 const LOSS_NAMES = ["training", "validation"];
 
-export function LiveCurves(view) {
-  return frame(view, {
-    name: "Live curves",
-    traits: ["title", "logarithmic", "step", "series"],
-    controls: (make) => [
-      make.choice("Loss axis", "logarithmic",
-        () => [[false, "linear"], [true, "logarithmic"]]),
-    ],
-    draw: drawLiveCurves,
-  });
-}
+export const LiveCurves = (view) => frame(view, {
+  name: "Live curves",
+  traits: ["title", "logarithmic", "step", "series"],
+  controls: (make) => [
+    make.choice("Loss axis", "logarithmic",
+      [[false, "linear"], [true, "logarithmic"]])],
+  draw: drawLiveCurves });
 
 function drawLiveCurves({ title, logarithmic: log, step, series }, page) {
   const { svg, width } = page;
@@ -37,9 +33,7 @@ function drawLiveCurves({ title, logarithmic: log, step, series }, page) {
   return liveFacts(fitted(title, 600), frames[0].curves, curves, chosen);
 }
 
-function valueAt({ points }, step) {
-  return points.find(([at]) => at === step)?.[1];
-}
+const valueAt = ({ points }, step) => points.find(([at]) => at === step)?.[1];
 
 function liveFacts(title, first, curves, chosen) {
   if (!curves.length) {
@@ -49,11 +43,9 @@ function liveFacts(title, first, curves, chosen) {
   const ends = first.map(({ name, points }) => `${name} ${curveNumber(points.at(-1)[1])}`);
   return {
     title: chosen === null ? `${title}: ${ends.join(", ")}` : chosenStep(title, curves, chosen),
-    said: `Up to step ${curveStep(last)}: ${curves.map(courseOf).join("; ")}.`,
-  };
+    said: `Up to step ${curveStep(last)}: ${curves.map(courseOf).join("; ")}.` };
 }
 
-// What the curves have at one step, and which losses are lowest there.
 function chosenStep(title, curves, step) {
   const there = curves.filter((curve) => valueAt(curve, step) !== undefined).map((curve) => {
     const least = lowestLoss(curve)?.[0] === step ? ", its lowest" : "";

@@ -1,6 +1,6 @@
 // The unfolded map: the paper's figure 1, and its two halves, drawn from the bottom to the top.
 
-import { fitted, join, layer, set, textWidth, told } from "./draw.js";
+import { fitted, layer, pen, put, set, textWidth, told } from "./draw.js";
 import { ARCHITECTURES, boxWords, lessonOf, partSlug, pressed, SUBLAYERS } from "./map_plan.js";
 import { nameLines } from "./map_strip.js";
 
@@ -38,8 +38,7 @@ function stackOf(column, position, { tall, double }) {
     ({ key: `${column.side}.${key}`, part, gap, tall, ...more });
   const boxes = [
     box("embedding", "Token embedding", 28),
-    box("positions", "Positional encoding", 9, { name: "+ Positional encoding" }),
-  ];
+    box("positions", "Positional encoding", 9, { name: "+ Positional encoding" })];
   SUBLAYERS[column.block].forEach(([name, inside], i) => {
     const sublayer = box(name, name, 8, inside && { inside, tall: double });
     const add = box(`${name} add`, "Add & norm", 8, { name: "add", tall: 18, round: true });
@@ -55,7 +54,6 @@ function stackOf(column, position, { tall, double }) {
   return { ...column, boxes, tall: all + 27 };
 }
 
-// The same with a place for every box.
 function placedStack(stack, n, width, height, { wide, outer, inner }) {
   const left = stack.side < 0 ? outer : inner, across = outer + wide + inner;
   const margin = (width - n * across) / 2;
@@ -72,17 +70,17 @@ function placedStack(stack, n, width, height, { wide, outer, inner }) {
 
 // The frames around what is repeated; their names are vertical, beside the residual paths.
 function drawBlocks(group, placed, view) {
-  const { sizes } = view, key = ({ side }) => side;
-  join(layer(group, "frames"), "rect", placed, key, ({ side, block, x, top, bottom }) => ({
+  const { sizes } = view;
+  put.rect(group, "frames", placed, ({ side, block, x, top, bottom }) => ({
     x: x - (side < 0 ? sizes.outer : 8), y: top, width: sizes.wide + sizes.outer + 8,
     height: bottom - top, rx: 14, ...pressed(block, view, boxWords({ part: block }, view)),
-  }));
-  join(layer(group, "names"), "text", placed, key, ({ side, block, x, top, bottom }) => {
+  }), "side");
+  put.label(group, "names", placed, ({ side, block, x, top, bottom }) => {
     const at = side < 0 ? x - sizes.outer + 14 : x + sizes.wide + sizes.outer - 5;
     const middle = (top + bottom) / 2, text = `N × ${block} · ${lessonOf(block, view)}`;
     return { text, x: at, y: middle, transform: `rotate(-90 ${at} ${middle})`,
-      class: "small middle", "aria-hidden": "true", "pointer-events": "none" };
-  });
+      class: "small middle" };
+  }, "side");
 }
 
 // The way up each column, the ways around the sub-layers, and the memory's to the decoder.
@@ -98,12 +96,9 @@ function drawPaths(group, placed) {
     if (writes) heads.push({ key: `${side}.out`, x: middle, y: end });
   }
   if (placed.length === 2) paths.push(memoryPath(placed));
-  join(layer(group, "lines"), "path", paths, ({ key }) => key, ({ points }) => ({
-    d: rounded(points), fill: "none", stroke: "var(--soft)", "stroke-width": 1.5,
-  }));
-  join(layer(group, "heads"), "path", heads, ({ key }) => key, ({ x, y }) => ({
-    d: `M${x - 4} ${y + 6} L${x} ${y} L${x + 4} ${y + 6} Z`, fill: "var(--soft)",
-  }));
+  put.path(group, "lines", paths, ({ points }) => ({ d: rounded(points), ...pen("--soft", 1.5) }));
+  put.path(group, "heads", heads, ({ x, y }) =>
+    ({ d: `M${x - 4} ${y + 6} L${x} ${y} L${x + 4} ${y + 6} Z`, fill: "var(--soft)" }));
 }
 
 // A residual path: from below a group of boxes to its sum.
@@ -123,7 +118,6 @@ function memoryPath([encoder, decoder]) {
     [x, to], [reader.x, to]] };
 }
 
-// A path along points with round corners.
 function rounded(points) {
   const toward = ([x, y], [u, v]) => {
     const far = Math.hypot(u - x, v - y), step = Math.min(7, far / 2) / (far || 1);
@@ -134,24 +128,19 @@ function rounded(points) {
   return `M${points[0].join(" ")} ${corners.join(" ")} L${points.at(-1).join(" ")}`;
 }
 
-// The boxes, the contents of some, and their labels.
 function drawBoxes(group, boxes, view) {
   const inside = boxes.filter((box) => box.inside).map((box) => insideOf(box, view.sizes));
   const all = [...boxes.filter(({ round }) => !round), ...inside];
-  join(layer(group, "boxes"), "rect", all, ({ key }) => key, (box) => ({
+  put.rect(group, "boxes", all, (box) => ({
     x: box.x, y: box.y, width: box.wide, height: box.tall, rx: 8,
-    ...pressed(box.part, view, boxWords(box, view)),
-  }));
+    ...pressed(box.part, view, boxWords(box, view)) }));
   const sums = boxes.filter(({ round }) => round);
-  join(layer(group, "sums"), "circle", sums, ({ key }) => key, (box) => ({
+  put.circle(group, "sums", sums, (box) => ({
     cx: box.x + box.wide / 2, cy: box.y + box.tall / 2, r: box.tall / 2,
-    ...pressed(box.part, view, boxWords(box, view)),
-  }));
+    ...pressed(box.part, view, boxWords(box, view)) }));
   const written = [...all.flatMap((box) => boxTexts(box, view)), ...sums.map((box) => ({
     key: box.key, text: "+", x: box.x + box.wide / 2, y: box.y + 14, class: "middle strong" }))];
-  join(layer(group, "texts"), "text", written, ({ key }) => key, ({ key, ...text }) => ({
-    ...text, "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.label(group, "texts", written);
 }
 
 // The attention inside a box: at its right, or at its foot where columns are narrow.
@@ -161,7 +150,6 @@ function insideOf({ key, inside, x, y, wide, tall }, { narrow }) {
   return { ...own, x: x + wide / 2 + 2, y: y + 3, wide: wide / 2 - 5, tall: tall - 6 };
 }
 
-// A box's name and lesson, in one line or in two.
 function boxTexts({ key, part, name, inside, x, y, wide, tall }, view) {
   const { narrow } = view.sizes, size = narrow || tall === 20 ? 12 : 13;
   const room = inside && !narrow ? wide / 2 : wide, free = inside && narrow ? tall / 2 : tall;
@@ -179,16 +167,12 @@ function drawEnds(group, placed, { wide, inner, narrow }) {
   const room = wide + 2 * inner + (narrow ? 4 : 0);
   const ends = placed.flatMap(({ side, reads, writes, middle, floor, boxes }) => [
     { key: `${side} in`, text: reads, x: middle, y: floor - 6 },
-    ...(writes ? [{ key: `${side} out`, text: writes, x: middle, y: boxes.at(-1).y - 16 }] : []),
-  ]);
-  join(layer(group, "ends"), "text", ends, ({ key }) => key, ({ text, x, y }) => ({
-    text: fitted(text, room, 12), x, y, class: "small middle",
-  }));
+    ...(writes ? [{ key: `${side} out`, text: writes, x: middle, y: boxes.at(-1).y - 16 }] : [])]);
+  put.text(group, "ends", ends, ({ text, x, y }) => [fitted(text, room, 12), x, y, "small middle"]);
   const memory = placed.length === 2 ? placed.slice(0, 1) : [];
-  join(layer(group, "memory"), "text", memory, () => 0, ({ middle, boxes }) => ({
-    text: "memory", x: middle - (narrow ? 6 : 10), y: boxes.at(-1).y - 22, class: "strong",
-    ...told("memory (batch, source, d_model): every decoder block reads it",
-      `${partSlug("Encoder block")} ${partSlug("Cross-attention")}`),
-  }));
+  put.text(group, "memory", memory, ({ middle, boxes }) => [
+    "memory", middle - (narrow ? 6 : 10), boxes.at(-1).y - 22, "strong",
+    told("memory (batch, source, d_model): every decoder block reads it",
+      `${partSlug("Encoder block")} ${partSlug("Cross-attention")}`)]);
 }
 

@@ -9,33 +9,26 @@ export const ARCHITECTURES = {
     word: "encoder-decoder",
     columns: [
       { side: -1, block: "Encoder block", reads: "source token ids" },
-      { side: 1, block: "Decoder block", reads: "target token ids so far", writes: NEXT_TOKEN },
-    ],
-  },
+      { side: 1, block: "Decoder block", reads: "target token ids so far", writes: NEXT_TOKEN }] },
   "encoder-only": {
     word: "encoder-only (BERT)",
     columns: [{ side: -1, block: "Encoder block", reads: "token ids, some hidden",
-      writes: "hidden token probabilities" }],
-  },
+      writes: "hidden token probabilities" }] },
   "decoder-only": {
     word: "decoder-only (GPT)",
-    columns: [{ side: 1, block: "GPT block", reads: "token ids so far", writes: NEXT_TOKEN }],
-  },
-};
+    columns: [{ side: 1, block: "GPT block", reads: "token ids so far", writes: NEXT_TOKEN }] } };
 
 // The sub-layers of each block, and the attention inside of them.
 export const SUBLAYERS = {
   "Encoder block": [["Multi-head attention", "Attention"], ["Feed-forward"]],
   "Decoder block": [["Multi-head attention", "Masked attention"], ["Cross-attention", "Attention"],
     ["Feed-forward"]],
-  "GPT block": [["Multi-head attention", "Masked attention"], ["Feed-forward"]],
-};
+  "GPT block": [["Multi-head attention", "Masked attention"], ["Feed-forward"]] };
 
 const BOX_COLORS = {
   "Token embedding": "--value", "Positional encoding": "--value", "Linear + softmax": "--value",
   "Multi-head attention": "--query", "Cross-attention": "--query", "Attention": "--query",
-  "Masked attention": "--query", "Feed-forward": "--key",
-};
+  "Masked attention": "--query", "Feed-forward": "--key" };
 
 // Which parts this model has, in the order of the lessons, and which of them are built.
 export function viewOf(state, page) {
@@ -58,8 +51,7 @@ export function pressed(name, { page, state, built }, words) {
   return {
     ...choosable(words, chosen, () => page.set({ part: name }), partSlug(name)),
     fill: tint(built.includes(name) ? 34 : BOX_COLORS[name] ? 14 : 5),
-    stroke: chosen ? "var(--focus)" : tint(45), "stroke-width": chosen ? 3 : 1,
-  };
+    stroke: chosen ? "var(--focus)" : tint(45), "stroke-width": chosen ? 3 : 1 };
 }
 
 export const partSlug = (name) => name.replace(/\W+/g, "-");

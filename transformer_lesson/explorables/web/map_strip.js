@@ -1,7 +1,7 @@
 // The folded map: a model's parts as one line of stations, in the order of the lessons, and where
 // this lesson is.
 
-import { inkOn, join, layer, set, textWidth, told } from "./draw.js";
+import { inkOn, layer, put, set, textWidth, told } from "./draw.js";
 import { boxWords, lessonOf, pressed } from "./map_plan.js";
 
 const STATION = { tall: 50, gap: 8, below: 8, edge: { 13: 10, 12: 7 } }; // by size of the words
@@ -12,15 +12,11 @@ export function drawStrip(svg, view) {
   const rows = rowsOfStations(size === 13 ? roomy : stationsOf(view, 12), page.width);
   const stations = rows.flatMap((row, i) => placedRow(row, i, rows.length === 1, page.width));
   drawTrack(layer(svg, "track"), stations);
-  join(layer(svg, "stations"), "rect", stations, ({ part }) => part, (station) => ({
+  put.rect(svg, "stations", stations, (station) => ({
     x: station.x, y: station.y, width: station.wide, height: STATION.tall, rx: 9,
-    ...buttonOf(station, view),
-    ...(station.here ? { fill: "var(--ink)" } : {}),
-  }));
+    ...buttonOf(station, view), ...(station.here ? { fill: "var(--ink)" } : {}) }), "part");
   const written = stations.flatMap((station) => stationTexts(station, view, size));
-  join(layer(svg, "texts"), "text", written, ({ key }) => key, ({ key, ...text }) => ({
-    ...text, "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.label(svg, "texts", written);
   const height = rows.length * (STATION.tall + STATION.below) - STATION.below + 4;
   set(svg, { width: page.width, height });
 }
@@ -81,12 +77,11 @@ function placedRow(row, i, only, width) {
   });
 }
 
-// The line under each row's stations.
 function drawTrack(group, stations) {
   const ends = stations.filter(({ y }, i) => y !== stations[i + 1]?.y);
-  join(group, "path", ends, ({ y }) => y, ({ x, y, wide }) => ({
+  put.path(group, "paths", ends, ({ x, y, wide }) => ({
     d: `M9 ${y + STATION.tall / 2}H${x + wide - 9}`, stroke: "var(--soft)", "stroke-width": 3,
-  }));
+  }), "y");
 }
 
 function stationTexts({ part, here, lines, lesson, x, y, wide }, view, size) {
@@ -96,11 +91,8 @@ function stationTexts({ part, here, lines, lesson, x, y, wide }, view, size) {
     { key: `${part} lesson`, text: lesson, x: at, y: y + 14, fill,
       class: "small middle" },
     ...lines.map((text, i) => ({ key: `${part} ${i}`, text, x: at, y: first + 14 * i, fill,
-      class: `size-${size} middle${here ? " strong" : ""}` })),
-  ];
+      class: `size-${size} middle${here ? " strong" : ""}` }))];
 }
 
 // A name in two lines: cut at its last space, or after its hyphen.
-export function nameLines(name) {
-  return name.split(name.includes(" ") ? / (?=[^ ]+$)/ : /(?<=-)/);
-}
+export const nameLines = (name) => name.split(name.includes(" ") ? / (?=[^ ]+$)/ : /(?<=-)/);

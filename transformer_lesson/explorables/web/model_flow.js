@@ -1,6 +1,6 @@
 // The whole forward pass on one screen: words flow through the blocks, and each number opens.
 
-import { fitted, layer, set } from "./draw.js";
+import { fitted, layer } from "./draw.js";
 import { drawLanes } from "./flow_lanes.js";
 import { drawPanel } from "./flow_panel.js";
 import { planOf } from "./flow_plan.js";
@@ -13,28 +13,22 @@ import { modelOf } from "./weights.js";
 
 const GLANCE = { looks: 5, pushed: 3 }; // the most that are shown
 
-export function ModelFlow(view) {
-  return frame(view, {
-    name: "Model flow",
-    traits: ["text", "written", "step", "head", "row", "number"],
-    controls: flowControls,
-    load: modelOf,
-    draw: drawFlow,
-  });
-}
+export const ModelFlow = (view) => frame(view, {
+  name: "Model flow",
+  traits: ["text", "written", "step", "head", "row", "number"],
+  controls: flowControls, load: modelOf, draw: drawFlow });
 
 function flowControls(make, page) {
-  const steps = () => ({ min: 0, max: (page.flow?.steps.length ?? 1) - 1, step: 1 });
-  const most = () => ({ min: 0, max: page.flow?.most ?? 0, step: 1 });
+  const steps = () => [0, (page.flow?.steps.length ?? 1) - 1];
+  const most = () => [0, page.flow?.most ?? 0];
   page.controls.classList.add("close");
   return [
     make.text("Text", "text", { size: 25 }),
     make.slider("Written", "written", most),
     make.play("written", most, 1200),
     make.slider("Step", "step", steps),
-    make.number("Number", "number", () => ({ min: 0, max: (page.look?.step.value.width ?? 1) - 1,
-      step: 1 }), () => page.look?.column ?? 0),
-  ];
+    make.number("Number", "number", () => [0, (page.look?.step.value.width ?? 1) - 1],
+      () => page.look?.column ?? 0)];
 }
 
 function drawFlow(state, page, loaded) {
@@ -45,8 +39,7 @@ function drawFlow(state, page, loaded) {
   const look = page.look = lookInto(flow, state), plan = planOf(flow, width);
   drawLanes(layer(svg, "lanes"), plan, look, page);
   const end = drawPanel(layer(svg, "panel"), look, page, plan.panel);
-  set(svg, { width, height: Math.max(plan.height, end) });
-  return flowFacts(look);
+  return { ...flowFacts(look), height: Math.max(plan.height, end) };
 }
 
 // Goes to the newest word whenever the model has written on, if a written word was looked at, and
@@ -62,7 +55,6 @@ function followWriting(page, flow, { text, step: at, head, row }) {
   page.set({ row: last, ...(columnWords(flow, step) ? { number: firstLargest([...own]) } : {}) });
 }
 
-// The chosen step, its sub-layer, and in it the chosen head, row and number.
 function lookInto(flow, state) {
   const at = Math.min(state.step, flow.steps.length - 1), step = flow.steps[at];
   const open = flow.sublayers.find(({ steps }) => steps.includes(at));
@@ -107,16 +99,14 @@ function pushesOf({ model, token }, map, head, brought) {
 }
 
 // Keys and values of cross-attention are made of what was read.
-function isOfMemory({ name }) {
-  return name.includes("cross_attention") && ["keys", "values"].includes(lastPart(name));
-}
+const isOfMemory = ({ name }) =>
+  name.includes("cross_attention") && ["keys", "values"].includes(lastPart(name));
 
 function rowWords({ read, written }, step) {
   const ofRead = /^(source|encoder)/.test(step.name) || isOfMemory(step);
   return step.name === "probabilities" ? written.slice(-1) : ofRead ? read : written;
 }
 
-// What the numbers of a row are called.
 function columnWords({ read, written, token }, { name, value }) {
   const kind = axesOf({ name }).at(-1);
   if (kind === "vocab_size") return Array.from({ length: value.width }, (_, id) => token(id));

@@ -1,6 +1,6 @@
 // One choice of a token: the model's probabilities, what the knobs make of them, and the draw.
 
-import { fitted, join, layer, told } from "./draw.js";
+import { fitted, layer, put, told } from "./draw.js";
 import { draw, likeliest, sampleProbabilities, softmax } from "./generation.js";
 import { fromLargest } from "./ranking.js";
 
@@ -32,7 +32,6 @@ function stagesOf(logits, state, uniform) {
     filtered: sampleProbabilities(logits, { temperature, topK: last.topK }) };
 }
 
-// What the picture shows of one step, greedy or by chance.
 function lookOfChoice({ logits, state, at, token }) {
   const greedy = state.strategy === "greedy", uniform = chance(state.seed);
   const draws = Array.from({ length: at + 1 }, uniform);
@@ -47,8 +46,7 @@ function lookOfChoice({ logits, state, at, token }) {
   const columns = greedy ? [ofModel] : [
     ofModel,
     { name: `temperature ${state.temperature}`, values: heated, fill: "var(--query)" },
-    { name: "drawn from", values: final, fill: "var(--value)" },
-  ];
+    { name: "drawn from", values: final, fill: "var(--value)" }];
   return { ...stages, greedy, rows, columns, cutBy, state };
 }
 
@@ -58,7 +56,6 @@ export function drawNextToken(group, decoding, { width }) {
   return { written: decoding.ids, height: drawTheDraw(layer(group, "draw"), look, width, end) };
 }
 
-// Title and sentence of one step.
 export function nextTokenFacts(decoding) {
   const look = lookOfChoice(decoding), { token, at, steps } = decoding;
   const word = `“${token(look.chosen)}”`, own = chanceWords(look.model[look.chosen]);
@@ -72,9 +69,7 @@ export function nextTokenFacts(decoding) {
 }
 
 // A probability that is not 0, in words.
-function chanceWords(share) {
-  return share < 0.0005 ? "less than 0.001" : share.toFixed(3);
-}
+const chanceWords = (share) => share < 0.0005 ? "less than 0.001" : share.toFixed(3);
 
 function choiceWords({ greedy, final, cutBy, uniform, state }, word, own) {
   if (greedy) return `Greedy takes the likeliest, ${word}.`;
@@ -93,31 +88,22 @@ function drawStages(group, { rows, columns, chosen, model }, width) {
   const shares = ({ values }) => [restOf(values, rows), ...rows.map(({ id }) => values[id])];
   const largest = Math.max(...columns.flatMap(shares));
   const at = rows.findIndex(({ id }) => id === chosen);
-  join(layer(group, "chosen"), "rect", [at], () => 0, () => ({
-    x: 0, y: top(at) - 1, width, height: high - 1, rx: 6, class: "box", "pointer-events": "none",
-  }));
-  join(layer(group, "titles"), "text", columns, (_, c) => c, (column, c) => ({
-    text: low ? column.name.replace("temperature", "÷") : column.name, class: "small",
-    x: name + c * wide, y: 12,
-  }));
-  join(layer(group, "words"), "text", all, ({ id }) => id, ({ id, word }, i) => ({
-    text: (id === chosen ? "▶ " : "") + fitted(word, name - (id === chosen ? 28 : 10)),
-    class: "end", x: name - 8, y: top(i) + 15,
-    ...told(`“${word}”${id === chosen ? ", chosen" : ""}`, `token${id}`),
-  }));
+  put.rect(group, "chosen", [at], () =>
+    ({ x: 0, y: top(at) - 1, width, height: high - 1, rx: 6, class: "box" }));
+  put.text(group, "titles", columns, (column, c) => [
+    low ? column.name.replace("temperature", "÷") : column.name, name + c * wide, 12, "small",
+  ], (_, c) => c);
+  put.text(group, "words", all, ({ id, word }, i) => [
+    (id === chosen ? "▶ " : "") + fitted(word, name - (id === chosen ? 28 : 10)), name - 8,
+    top(i) + 15, "end", told(`“${word}”${id === chosen ? ", chosen" : ""}`, `token${id}`)], "id");
   const cells = columns.flatMap((column, c) => all.map((row, i) => cellOf(column, row, rows, {
-    c, x: name + c * wide, y: top(i), unit: (low ? wide - 8 : wide - 62) / largest, low,
-  })));
+    c, x: name + c * wide, y: top(i), unit: (low ? wide - 8 : wide - 62) / largest, low })));
   drawStageCells(group, cells);
   return top(all.length) + 4;
 }
 
-// What all tokens without a row of their own share.
-function restOf(values, rows) {
-  return Math.max(0, 1 - rows.reduce((sum, { id }) => sum + values[id], 0));
-}
+const restOf = (values, rows) => Math.max(0, 1 - rows.reduce((sum, { id }) => sum + values[id], 0));
 
-// What one token's bar at one stage shows, and where.
 function cellOf({ name, values, fill }, { id, word, cut }, rows, place) {
   const share = id === "rest" ? restOf(values, rows) : values[id], gone = place.c === 2 && cut;
   return { ...place, id, fill, long: share * place.unit,
@@ -127,14 +113,11 @@ function cellOf({ name, values, fill }, { id, word, cut }, rows, place) {
 
 function drawStageCells(group, cells) {
   const key = ({ c, id }) => `${c}.${id}`;
-  join(layer(group, "bars"), "rect", cells, key, ({ x, y, fill, long, low, words, id }) => ({
+  put.rect(group, "bars", cells, ({ x, y, fill, long, low, words, id }) => ({
     x, y: y + 3, height: low ? 10 : 14, width: Math.max(1, long), fill, rx: 2,
-    ...told(words, `token${id}`),
-  }));
-  join(layer(group, "numbers"), "text", cells, key, ({ x, y, long, low, text }) => ({
-    text, class: "small", x: low ? x : x + 5 + long, y: y + (low ? 24 : 15),
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+    ...told(words, `token${id}`) }), key);
+  put.label(group, "numbers", cells, ({ x, y, long, low, text }) =>
+    [text, low ? x : x + 5 + long, y + (low ? 24 : 15), "small"], key);
 }
 
 // All tokens side by side, each as wide as it is likely, and the number that falls on one of them.
@@ -143,23 +126,18 @@ function drawTheDraw(group, { greedy, final, chosen, uniform, rows, columns }, w
   const places = greedy ? [] : [...final].map((share) => [before, (before += share)]);
   const shown = (greedy ? [] : rows.filter(({ id }) => final[id] > 0)).sort((a, b) => a.id - b.id);
   const strip = greedy ? [] : [uniform];
-  join(layer(group, "name"), "text", strip, () => 0, () => ({
-    text: fitted(`the draw ${uniform.toFixed(4)}: each token as wide as it is likely`, width, 12),
-    class: "small", x: 0, y: y + 12,
-  }));
-  join(layer(group, "all"), "rect", strip, () => 0, () => ({
-    x: 0, y: y + 28, width, height: 20, class: "box", "pointer-events": "none",
-  }));
-  join(layer(group, "places"), "rect", shown, ({ id }) => id, ({ id, word }) => ({
+  put.text(group, "name", strip, () => [
+    fitted(`the draw ${uniform.toFixed(4)}: each token as wide as it is likely`, width, 12), 0,
+    y + 12, "small"]);
+  put.rect(group, "all", strip, () => ({ x: 0, y: y + 28, width, height: 20, class: "box" }));
+  put.rect(group, "places", shown, ({ id, word }) => ({
     x: places[id][0] * width, y: y + 28, width: Math.max(1, final[id] * width), height: 20,
     fill: id === chosen ? columns[2].fill : "var(--hidden)", class: "cell",
     ...told(`“${word}” lies from ${places[id].map((end) => end.toFixed(3)).join(" to ")}`,
-      `token${id}`),
-  }));
-  join(layer(group, "needle"), "path", strip, () => 0, () => ({
+      `token${id}`) }), "id");
+  put.path(group, "needle", strip, () => ({
     d: `M${uniform * width} ${y + 52}v-24l-6 -10h12l-6 10z`, fill: "var(--ink)",
     stroke: "var(--ink)", "stroke-width": 2,
-    ...told(`the draw ${uniform.toFixed(4)} falls on this token`, `token${chosen}`),
-  }));
+    ...told(`the draw ${uniform.toFixed(4)} falls on this token`, `token${chosen}`) }));
   return greedy ? y : y + 56;
 }

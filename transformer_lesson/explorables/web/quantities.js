@@ -7,12 +7,9 @@ const AXES = {
   values: ["head", "key", "d_head"], scores: ["head", "query", "key"],
   weights: ["head", "query", "key"], heads: ["head", "query", "d_head"],
   hidden: ["token", "d_ff"], logits: ["token", "vocab_size"],
-  probabilities: ["last token", "vocab_size"],
-};
+  probabilities: ["last token", "vocab_size"] };
 
-export function axesOf({ name }) {
-  return AXES[lastPart(name)] ?? ["token", "d_model"];
-}
+export const axesOf = ({ name }) => AXES[lastPart(name)] ?? ["token", "d_model"];
 
 const WHAT = {
   tokens: "Each id became its row of the embedding table.",
@@ -27,8 +24,7 @@ const WHAT = {
   W_2: "The hidden layer is mapped back to the stream's width.",
   W_down: "The hidden layer is mapped back to the stream's width.",
   logits: "One number for each token of the vocabulary, at each position.",
-  probabilities: "The last row of logits, as shares of 1: by them the next token is chosen.",
-};
+  probabilities: "The last row of logits, as shares of 1: by them the next token is chosen." };
 
 export function whatOf({ name }) {
   const last = lastPart(name);

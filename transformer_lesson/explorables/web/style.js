@@ -55,6 +55,7 @@ svg .size-10 { font-size: 10px; }
 svg .strong { font-weight: 600; } svg .sick { fill: var(--query); } svg .sound { fill: var(--key); }
 svg .code { font: 12px ui-monospace, Menlo, Consolas, monospace; white-space: pre; }
 svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
+svg .struck { text-decoration: line-through; }
 svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
 svg .panel { stroke: var(--line); stroke-width: 1.5; }
@@ -79,7 +80,7 @@ svg text:focus-visible { stroke: none !important; outline: 2px solid var(--focus
 #keys { position: absolute; right: 14px; bottom: -10px; padding: 0 8px; border-radius: 8px;
   background: var(--focus); color: var(--paper); font-size: 12px; visibility: hidden; }
 .picture:has(svg :focus-visible) ~ #keys { visibility: visible; }
-svg rect, svg circle, svg path, svg line, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
+svg rect, svg circle, svg path, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }
 svg .still, svg .still *, svg .quick * { transition: none; }
 @media (prefers-reduced-motion: reduce) { svg * { transition: none !important; } }

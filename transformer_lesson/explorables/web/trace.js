@@ -44,22 +44,13 @@ export function trace(model, pass, earlier = { steps: [], calls: [] }) {
 }
 
 // Whether a quantity is the stream: what a block adds to, or has added to.
-export function isInStream(name) {
-  return IN_STREAM.test(name);
-}
-
-export function lastPart(name) {
-  return name.slice(name.lastIndexOf(".") + 1);
-}
-
-function ownerOf(name) {
-  return name.slice(0, name.lastIndexOf("."));
-}
+export const isInStream = (name) => IN_STREAM.test(name);
+export const lastPart = (name) => name.slice(name.lastIndexOf(".") + 1);
+const ownerOf = (name) => name.slice(0, name.lastIndexOf("."));
 
 const PARTS = {
   scores: ["queries", "keys"], weights: ["scores"], heads: ["weights", "values"], W_O: ["heads"],
-  W_2: ["hidden"], W_down: ["hidden"], tokens: [],
-};
+  W_2: ["hidden"], W_down: ["hidden"], tokens: [] };
 const MATRICES = { queries: ["W_Q"], keys: ["W_K"], values: ["W_V"], hidden: ["W_1", "W_gate"],
   logits: ["projection"] };
 
@@ -86,9 +77,7 @@ function mapInto(calls, name) {
 }
 
 // A number with three digits that count.
-export function digits(value) {
-  return String(Number(value.toPrecision(3)) || 0);
-}
+export const digits = (value) => String(Number(value.toPrecision(3)) || 0);
 
 // How one number came: {formula, how, terms}. `formula` has the names, `how` the numbers, and the
 // terms, {words, value}, are what was added up or weighed.
@@ -105,17 +94,11 @@ export function numberAt({ shape, data, width }, { head, row, column }) {
   return data[n * width + column];
 }
 
-function configOf({ model }, { name }) {
-  return /^(source_|encoder)/.test(name) ? model.source : model.config;
-}
+const configOf = ({ model }, { name }) =>
+  /^(source_|encoder)/.test(name) ? model.source : model.config;
 
-function term(words, value) {
-  return { words: `${words} = ${digits(value)}`, value };
-}
-
-function product(label, a, b) {
-  return term(`${label}: ${digits(a)} × ${digits(b)}`, a * b);
-}
+const term = (words, value) => ({ words: `${words} = ${digits(value)}`, value });
+const product = (label, a, b) => term(`${label}: ${digits(a)} × ${digits(b)}`, a * b);
 
 function lookedUp(flow, step, { row, column }) {
   const name = ownerOf(step.name), id = flow.calls.get(name).given[0][row];
@@ -124,8 +107,7 @@ function lookedUp(flow, step, { row, column }) {
   return {
     formula: scales ? "E[id] · √d_model" : "E[id]",
     how: scales ? `row ${id} of the table, ${digits(own)}, times √${d}` : `row ${id} of the table`,
-    terms: [scales ? product("table × √d_model", own, Math.sqrt(d)) : term("table", own)],
-  };
+    terms: [scales ? product("table × √d_model", own, Math.sqrt(d)) : term("table", own)] };
 }
 
 function positioned(flow, step, { row, column }, [tokens]) {
@@ -139,8 +121,7 @@ function positioned(flow, step, { row, column }, [tokens]) {
   return {
     formula: positions === "learned" ? "token + P[position]" : `token + ${wave}`,
     how: `the token's ${digits(token)}, the position's ${digits(place)}`,
-    terms: [term("token", token), term("position", place)],
-  };
+    terms: [term("token", token), term("position", place)] };
 }
 
 // What went into a norm, and mean, spread and result for one row.
@@ -159,13 +140,10 @@ function normOf(flow, name, row, column) {
     formula: "(x − mean) / √(variance + ε) · γ + β",
     how: `(${own} − mean ${digits(mean)}) / ${digits(scale)} × ${gain} + ` +
       `β ${digits(bias.data[column])}`,
-    terms,
-  };
+    terms };
 }
 
-function normalized(flow, step, { row, column }) {
-  return normOf(flow, step.name, row, column);
-}
+const normalized = (flow, step, { row, column }) => normOf(flow, step.name, row, column);
 
 // A branch joins the stream; post-norm models normalize the sum.
 function added(flow, step, { row, column }, [stream, branch]) {
@@ -244,8 +222,7 @@ function shared(flow, step, { head, row, column }, [scores]) {
       return term(`key ${key}: e^(${digits(own[key])} − largest)`, powers[i]);
     }),
     how: sees(row, column) ? `${digits(powers[open.indexOf(column)])} of ${digits(total)}` :
-      "the mask hides this key",
-  };
+      "the mask hides this key" };
 }
 
 function powersOf(scores) {
@@ -292,5 +269,4 @@ function likely(flow, step, { column }) {
 const WAYS_MADE = {
   tokens: lookedUp, queries: intoHeads, keys: intoHeads, values: intoHeads, scores: dotProduct,
   weights: shared, heads: weighted, W_O: mappedBack, W_2: mappedBack, W_down: mappedBack,
-  hidden: activated, logits: mappedBack, probabilities: likely,
-};
+  hidden: activated, logits: mappedBack, probabilities: likely };

@@ -31,123 +31,55 @@ export class Tensor {
   }
 }
 
-export function add(a, b) {
-  return a.map((value, i) => value + b.data[i]);
-}
+export const add = (a, b) => a.map((value, i) => value + b.data[i]);
 
 // x (n, in) times the transpose of weight (out, in), plus bias: PyTorch's `nn.Linear`. A pass
-// spends most of its time here: each number that is read serves in several sums, side by side.
+// spends most of its time here: each number that is read serves in four sums, side by side.
 export function linear(x, { weight, bias }) {
-  const y = new Tensor([...x.shape.slice(0, -1), weight.shape[0]]);
-  let i = 0;
-  for (; i + 1 < x.rows; i += 2) twoRows(x.row(i), x.row(i + 1), weight, y.row(i), y.row(i + 1));
-  if (i < x.rows) oneRow(x.row(i), weight, y.row(i));
-  for (i = 0; bias && i < x.rows; i++) addInPlace(y.row(i), bias.data);
+  const [out, width] = weight.shape, y = new Tensor([...x.shape.slice(0, -1), out]);
+  const w = weight.data;
+  for (let i = 0; i < x.rows; i++) {
+    const from = x.row(i), to = y.row(i);
+    let j = 0;
+    for (; j + 3 < out; j += 4) {
+      let a = 0, b = 0, c = 0, d = 0;
+      for (let k = 0, at = j * width; k < width; k++, at++) {
+        a += from[k] * w[at];
+        b += from[k] * w[at + width];
+        c += from[k] * w[at + 2 * width];
+        d += from[k] * w[at + 3 * width];
+      }
+      to.set([a, b, c, d], j);
+    }
+    for (; j < out; j++) to[j] = dot(from, weight.row(j));
+    for (j = 0; bias && j < out; j++) to[j] += bias.data[j];
+  }
   return y;
 }
 
-function addInPlace(row, other) {
-  for (let k = 0; k < row.length; k++) row[k] += other[k];
-}
-
-function oneRow(x, weight, y) {
-  const [out, width] = weight.shape, w = weight.data;
-  let j = 0;
-  for (; j + 3 < out; j += 4) {
-    let a = 0, b = 0, c = 0, d = 0;
-    for (let k = 0, at = j * width; k < width; k++, at++) {
-      const value = x[k];
-      a += value * w[at];
-      b += value * w[at + width];
-      c += value * w[at + 2 * width];
-      d += value * w[at + 3 * width];
-    }
-    y[j] = a;
-    y[j + 1] = b;
-    y[j + 2] = c;
-    y[j + 3] = d;
-  }
-  for (; j < out; j++) y[j] = dot(x, weight.row(j));
-}
-
-// The same sums in the same order, for two rows at once.
-function twoRows(x, u, weight, y, v) {
-  const [out, width] = weight.shape, w = weight.data;
-  let j = 0;
-  for (; j + 3 < out; j += 4) {
-    let a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
-    for (let k = 0, at = j * width; k < width; k++, at++) {
-      const one = x[k], two = u[k];
-      const p = w[at], q = w[at + width], r = w[at + 2 * width], s = w[at + 3 * width];
-      a += one * p;
-      b += one * q;
-      c += one * r;
-      d += one * s;
-      e += two * p;
-      f += two * q;
-      g += two * r;
-      h += two * s;
-    }
-    y[j] = a;
-    y[j + 1] = b;
-    y[j + 2] = c;
-    y[j + 3] = d;
-    v[j] = e;
-    v[j + 1] = f;
-    v[j + 2] = g;
-    v[j + 3] = h;
-  }
-  for (; j < out; j++) [y[j], v[j]] = [dot(x, weight.row(j)), dot(u, weight.row(j))];
-}
-
-export function layerNorm(x, { weight, bias }, epsilon) {
-  const y = new Tensor(x.shape);
+// `norm` is "layer", or "rms", which has no mean to subtract and no bias.
+export function normalize(x, { weight, bias }, { norm, norm_epsilon: epsilon }) {
+  const y = new Tensor(x.shape), { width } = x;
   for (let i = 0; i < x.rows; i++) {
     const row = x.row(i), out = y.row(i);
-    const mean = sum(row) / row.length;
-    let variance = 0;
-    for (const value of row) variance += (value - mean) ** 2 / row.length;
+    let mean = 0, variance = 0;
+    if (norm !== "rms") for (const value of row) mean += value / width;
+    for (const value of row) variance += (value - mean) ** 2 / width;
     const scale = 1 / Math.sqrt(variance + epsilon);
-    for (let k = 0; k < row.length; k++) {
-      out[k] = (row[k] - mean) * scale * weight.data[k] + bias.data[k];
+    for (let k = 0; k < width; k++) {
+      out[k] = (row[k] - mean) * scale * weight.data[k] + (bias ? bias.data[k] : 0);
     }
   }
   return y;
 }
 
-export function rmsNorm(x, { weight }, epsilon) {
-  const y = new Tensor(x.shape);
-  for (let i = 0; i < x.rows; i++) {
-    const row = x.row(i), out = y.row(i);
-    let square = 0;
-    for (const value of row) square += value ** 2 / row.length;
-    const scale = 1 / Math.sqrt(square + epsilon);
-    for (let k = 0; k < row.length; k++) out[k] = row[k] * scale * weight.data[k];
-  }
-  return y;
-}
-
-function sum(numbers) {
-  let total = 0;
-  for (const value of numbers) total += value;
-  return total;
-}
-
-// erf by the series of its Taylor expansion where that is short, by a continued fraction else.
+// The error function by a series whose terms are all positive.
 function erf(x) {
   const z = Math.abs(x);
   if (z > 6) return Math.sign(x);
-  if (z < 3) {
-    let term = z, total = z;
-    for (let n = 1; Math.abs(term) > 1e-12 * total; n++) {
-      term *= (-z * z) / n;
-      total += term / (2 * n + 1);
-    }
-    return (Math.sign(x) * 2 * total) / Math.sqrt(Math.PI);
-  }
-  let fraction = z;
-  for (let n = 60; n > 0; n--) fraction = z + n / 2 / fraction;
-  return Math.sign(x) * (1 - Math.exp(-z * z) / (fraction * Math.sqrt(Math.PI)));
+  let term = z, total = z;
+  for (let n = 1; term > 1e-12 * total; n++) total += term *= (2 * z * z) / (2 * n + 1);
+  return (Math.sign(x) * 2 * Math.exp(-z * z) * total) / Math.sqrt(Math.PI);
 }
 
 const swish = (x) => x / (1 + Math.exp(-x));
@@ -155,8 +87,7 @@ const ACTIVATIONS = {
   relu: (x) => Math.max(0, x),
   gelu: (x) => (x / 2) * (1 + erf(x / Math.SQRT2)),
   gelu_tanh: (x) => (x / 2) * (1 + Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3))),
-  swish,
-};
+  swish };
 
 // (n, heads * d_head) to (head, n, d_head)
 export function splitHeads(x, nHeads) {
@@ -354,7 +285,6 @@ export class Transformer {
   }
 
   embed(name, ids, start, config) {
-    checkIds(ids, config);
     const table = this.weights.get(`${name}.weight`);
     const scale = config.scale_embedding ? Math.sqrt(config.d_model) : 1;
     const x = new Tensor([ids.length - start, config.d_model]);
@@ -397,7 +327,7 @@ export class Transformer {
   }
 
   norm(name, x, config) {
-    return (config.norm === "rms" ? rmsNorm : layerNorm)(x, this.part(name), config.norm_epsilon);
+    return normalize(x, this.part(name), config);
   }
 
   lastNorm(name, x, config) {
@@ -468,22 +398,7 @@ export class AttentionOnlyDecoder extends Transformer {
   }
 }
 
-function checkIds(ids, { max_len: maxLen, vocab_size: n }) {
-  if (ids.length > maxLen) {
-    throw new Error(
-      `the sequence has ${ids.length} tokens, but max_len is ${maxLen}: shorten it or build the ` +
-        "model with a larger max_len.",
-    );
-  }
-  const wrong = ids.find((id) => !(Number.isInteger(id) && id >= 0 && id < n));
-  if (wrong !== undefined) {
-    throw new Error(`token id ${wrong} is outside the vocabulary of ${n} tokens (0 to ${n - 1}).`);
-  }
-}
-
-function isReal(id, config) {
-  return config.pad_id === null || id !== config.pad_id;
-}
+const isReal = (id, config) => config.pad_id === null || id !== config.pad_id;
 
 // Padding takes up no position: the first real token is at 0.
 function positions(ids, config) {

@@ -1,7 +1,7 @@
 // A typed sentence and its translation: who looked at whom, what else was likely at each step, and
 // what becomes of the rest when another word is forced.
 
-import { choosable, element, fitted, join, layer, set, shade, textWidth, told } from "./draw.js";
+import { choosable, fitted, layer, put, shade, textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
 import { generate, likeliest, softmax } from "./generation.js";
 import { firstLargest, fromLargest } from "./ranking.js";
@@ -12,15 +12,10 @@ import { modelOf } from "./weights.js";
 const PLAYGROUND = { read: 24, written: 30, rivals: 6 }; // the most that are shown
 const WHOLE = { forced: [], shown: PLAYGROUND.written };
 
-export function TranslationPlayground(view) {
-  return frame(view, {
-    name: "Translation playground",
-    traits: ["sentence", "layer", "head", "word", "shown", "forced"],
-    controls: playgroundControls,
-    load: modelOf,
-    draw: drawPlayground,
-  });
-}
+export const TranslationPlayground = (view) => frame(view, {
+  name: "Translation playground",
+  traits: ["sentence", "layer", "head", "word", "shown", "forced"],
+  controls: playgroundControls, load: modelOf, draw: drawPlayground });
 
 function playgroundControls(make, page) {
   const begin = () => page.set(WHOLE), config = () => page.loaded?.model.config;
@@ -29,20 +24,18 @@ function playgroundControls(make, page) {
   const examples = make.choice("Examples", "sentence", () => page.model.get("examples"));
   const heads = [
     make.choice("Block", "layer", () => numbers(config()?.n_layers)),
-    make.choice("Head", "head", () => [[null, "mean"], ...numbers(config()?.n_heads)]),
-  ];
+    make.choice("Head", "head", () => [[null, "mean"], ...numbers(config()?.n_heads)])];
   for (const group of [examples, ...heads]) group.classList.add("dense");
   typed.addEventListener("input", begin);
   examples.addEventListener("click", begin);
-  const free = element("button", { type: "button", text: "Force nothing", onclick: begin });
-  page.updates.push(() => set(free, { disabled: !page.model.get("forced").length }));
+  const free = make.button("Force nothing", () => WHOLE,
+    () => ({ disabled: !page.model.get("forced").length }));
   return [
     typed,
-    make.play("shown", () => ({ min: 1, max: page.steps ?? 1 })),
+    make.play("shown", () => [1, page.steps ?? 1]),
     free,
     ...(page.model.get("examples").length ? [examples] : []),
-    ...heads,
-  ];
+    ...heads];
 }
 
 function drawPlayground(state, page, { model, tokenizer }) {
@@ -63,8 +56,7 @@ function drawPlayground(state, page, { model, tokenizer }) {
   drawRead(layer(svg, "read"), look, place);
   drawWritten(layer(svg, "written"), look, place, page);
   const end = drawRivals(layer(svg, "rivals"), look, page, place.rivals);
-  set(svg, { width, height: Math.max(place.height, end) });
-  return playgroundFacts(look);
+  return { ...playgroundFacts(look), height: Math.max(place.height, end) };
 }
 
 // What is to be changed in a sentence, if anything.
@@ -170,46 +162,33 @@ function drawLookRibbons(group, { looks, shown, at }, place) {
     return weights.map((weight, j) => ({ i, j, weight }));
   });
   const large = all.filter(({ weight }) => weight >= 0.02);
-  join(group, "path", large, ({ i, j }) => `${i}.${j}`, ({ i, j, weight }) => ({
+  put.path(group, "paths", large, ({ i, j, weight }) => ({
     class: "ribbon", d: place.ribbon(i, j), opacity: i === at ? 0.8 : 0.12,
-    "stroke-width": 1 + 13 * weight,
-  }));
+    "stroke-width": 1 + 13 * weight }), ({ i, j }) => `${i}.${j}`);
 }
 
 // Words in boxes; `describe` adds each box's other properties; some words are followed by a mark.
 function drawBoxedWords(group, words, box, describe, mark = () => "") {
-  join(layer(group, "boxes"), "rect", words, (_, i) => i, (word, i) => ({
-    class: "box", rx: 6, ...box(i), ...describe(word, i),
-  }));
-  join(layer(group, "words"), "text", words, (_, i) => i, (word, i) => {
-    const { x, y, width, height } = box(i);
-    return { text: fitted(word + mark(i), width - 8), x: x + width / 2, y: y + height / 2 + 5,
-      class: "middle", "aria-hidden": "true", "pointer-events": "none" };
-  });
+  put.box(group, "boxes", words, (word, i) => ({
+    rx: 6, ...box(i), word: fitted(word + mark(i), box(i).width - 8), ...describe(word, i) }));
 }
 
 function drawRead(group, { read, known, weights }, place) {
   const [x, y] = place.names[0];
-  join(layer(group, "name"), "text", ["read"], () => 0, (text) => ({ text, x, y, class: "small" }));
+  put.text(group, "name", [["read", x, y, "small"]]);
   drawBoxedWords(group, read, place.read, (word, j) => ({
     "stroke-dasharray": known[j] ? null : "4 3",
     ...told(`“${word}”${known[j] ? "" : ", read as <unk>,"} gets ${weights[j].toFixed(2)}`,
-      `read${j}`),
-  }));
+      `read${j}`) }));
   const numbers = weights.map((weight, j) => ({
-    j, text: `${known[j] ? "" : "? "}${weight >= 0.02 ? weight.toFixed(2) : ""}`.trim(),
-  }));
+    j, text: `${known[j] ? "" : "? "}${weight >= 0.02 ? weight.toFixed(2) : ""}`.trim() }));
   const some = numbers.filter(({ text }) => text);
-  join(layer(group, "numbers"), "text", some, ({ j }) => j, ({ j, text }) => ({
-    text, ...place.number(j), "aria-hidden": "true",
-  }));
+  put.label(group, "numbers", some, ({ j, text }) => ({ text, ...place.number(j) }), "j");
 }
 
 function drawWritten(group, look, place, page) {
   const { written, shown, at, looks, isForced } = look, [x, y] = place.names[1];
-  join(layer(group, "name"), "text", ["written"], () => 0, (text) => ({
-    text, x, y, class: "small",
-  }));
+  put.text(group, "name", [["written", x, y, "small"]]);
   drawBoxedWords(group, written.slice(0, shown), place.written, (word, i) => ({
     "data-preview": i,
     ...choosable(`word ${i + 1}, “${word}”${isForced(i) ? ", forced" : ""}`, i === at,
@@ -222,31 +201,25 @@ function drawRivals(group, look, page, { x, y, width }) {
   const { rivals, written, at } = look, columns = width >= 620 ? 2 : 1;
   const wide = (width - 16 * (columns - 1)) / columns, unit = wide - 205, rows = 6 / columns;
   const top = (i) => y + 24 + 31 * (i % rows), left = (i) => x + (wide + 16) * Math.floor(i / rows);
-  const before = written.slice(0, at).join(" "), key = ({ word }) => word;
+  const before = written.slice(0, at).join(" ");
   const first = `likeliest as word ${at + 1}`, indent = textWidth(first, 14, 600) + 14;
   const then = `click one to force it${before && ` after “${before}”`}`;
   const titles = [first, fitted(then, width - indent, 12)];
-  join(layer(group, "titles"), "text", titles, (_, i) => i, (text, i) => ({
-    text, x: x + i * indent, y: y + 14, class: i ? "small" : "strong",
-  }));
+  put.text(group, "titles", titles, (text, i) =>
+    [text, x + i * indent, y + 14, i ? "small" : "strong"]);
   const mark = (word) => (word !== written[at] ? "" : look.isForced(at) ? "forced ✎" : "written");
-  join(layer(group, "boxes"), "rect", rivals, key, ({ word, share }, i) => ({
+  put.rect(group, "boxes", rivals, ({ word, share }, i) => ({
     class: "box", x: left(i), y: top(i), width: wide, height: 28, rx: 7,
     ...choosable(`“${word}”: ${share.toFixed(4)}${mark(word) && `, ${mark(word)}`}`,
-      word === written[at], () => force(page, look, word)),
-  }));
-  join(layer(group, "bars"), "rect", rivals, key, ({ share }, i) => ({
+      word === written[at], () => force(page, look, word)) }), "word");
+  put.rect(group, "bars", rivals, ({ share }, i) => ({
     x: left(i) + 100, y: top(i) + 7, height: 14, width: Math.max(1, share * unit), rx: 2,
-    fill: shade(0.3 + 0.7 * share), "pointer-events": "none",
-  }));
-  join(layer(group, "words"), "text", rivals, key, ({ word }, i) => ({
-    text: fitted(word, 84), x: left(i) + 92, y: top(i) + 19, class: "end", "aria-hidden": "true",
-    "pointer-events": "none",
-  }));
-  join(layer(group, "numbers"), "text", rivals, key, ({ word, share }, i) => ({
-    text: `${share.toFixed(4)} ${mark(word)}`, x: left(i) + 106 + share * unit, y: top(i) + 19,
-    class: "small", "aria-hidden": "true", "pointer-events": "none",
-  }));
+    fill: shade(0.3 + 0.7 * share) }), "word");
+  put.label(group, "words", rivals, ({ word }, i) =>
+    [fitted(word, 84), left(i) + 92, top(i) + 19, "end"], "word");
+  put.label(group, "numbers", rivals, ({ word, share }, i) =>
+    [`${share.toFixed(4)} ${mark(word)}`, left(i) + 106 + share * unit, top(i) + 19, "small"],
+    "word");
   return y + 24 + 31 * rows;
 }
 
@@ -272,6 +245,5 @@ function playgroundFacts(look) {
     `most at ${looked}. Likeliest there: ${shares.join(", ")}.${changed}`;
   return {
     title: `For “${word}” the model looked most at ${best[0]}`,
-    said: [said, ...notesOn(reading)].join(" "),
-  };
+    said: [said, ...notesOn(reading)].join(" ") };
 }

@@ -79,9 +79,8 @@ function letterEdits(a, b) {
 
 // The ids that the encoder reads: <unk> for unknown words, <eos> at the end.
 export function sourceIds(tokenizer, { tokens, known }) {
-  const ids = tokens.map((token, i) => {
-    return known[i] ? tokenizer.vocabulary.get(token) : tokenizer.unkId;
-  });
+  const ids = tokens.map((token, i) =>
+    known[i] ? tokenizer.vocabulary.get(token) : tokenizer.unkId);
   return [...ids, tokenizer.eosId];
 }
 
@@ -114,6 +113,4 @@ function readPlain(text, { vocabulary, split }) {
 }
 
 // A text in one line, without characters that no file of a picture may hold.
-export function inOneLine(text) {
-  return text.replace(/\s+/g, " ").replace(/\p{C}/gu, "�");
-}
+export const inOneLine = (text) => text.replace(/\s+/g, " ").replace(/\p{C}/gu, "�");

@@ -16,7 +16,6 @@ export async function modelOf(view, trait = "weights") {
 }
 
 async function readWhole(bytes) {
-  const read = readCheckpoint(bytes);
   await refuseChanged(bytes);
-  return read;
+  return readCheckpoint(bytes);
 }

@@ -1,27 +1,25 @@
 // One text as words, characters and byte pairs; the byte pairs' merges one after the other.
 
-import { fitted, join, layer, set, textWidth, told } from "../../explorables/web/draw.js";
+import { fitted, layer, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { BytePairTokenizer, tokenizerFromJson, visible } from "../../explorables/web/tokenizers.js";
 
 export function TokenizerExplorer(view) {
   const { model } = view;
-  const sizes = () => ({ min: model.get("sizes")[0], max: model.get("sizes")[1], step: 10 });
+  const sizes = () => [model.get("sizes")[0], model.get("sizes")[1], 10];
   return frame(view, {
     name: "Tokenizer explorer",
     traits: ["text", "bpe_size", "step", "most", "sizes", "tokenizers"],
     controls: (make, page) => {
-      const ends = () => ({ min: 0, max: page.steps ?? 0 });
+      const ends = () => [0, page.steps ?? 0];
       const words = (step) => `${step} of ${page.steps ?? 0}`;
       return [
         make.text("Text", "text", { size: 46 }),
         make.slider("Byte-pair vocabulary", "bpe_size", sizes),
         make.slider("Merges made", "step", ends, words),
-        make.play("step", ends, 600),
-      ];
+        make.play("step", ends, 600)];
     },
-    draw: drawTokenizers,
-  });
+    draw: drawTokenizers });
 }
 
 const ROW_COLORS = { "words": "--value", "characters": "--query", "byte pairs": "--key" };
@@ -48,11 +46,8 @@ function drawTokenizers(state, page) {
   let top = 0;
   for (const { name } of rows) layer(svg, name);
   const order = width < 620 ? [2, 0, 1] : [0, 1, 2]; // on a phone first what the sliders move
-  for (const i of order) {
-    top = drawTokenRow(layer(svg, rows[i].name), rows[i], top, width, largest);
-  }
-  set(svg, { width, height: top });
-  return { ...longest[now], longest };
+  for (const i of order) top = drawTokenRow(layer(svg, rows[i].name), rows[i], top, width, largest);
+  return { ...longest[now], longest, height: top };
 }
 
 // The three tokenizers, the byte pairs' with as many merges as its vocabulary has room for.
@@ -112,8 +107,7 @@ function pairTokens(tokenizer, text, { pieces, pair }) {
   const parts = pieces.flat(), ids = parts.map(({ part }) => tokenizer.ids.get(part));
   const tokens = parts.map(({ part, from }, i) => ({
     key: from, text: tokenizer.token(ids[i]), id: ids[i], bytes: part.length,
-    from: starts[from], to: starts[from + part.length - 1] + 1, fresh: part === pair?.join(""),
-  }));
+    from: starts[from], to: starts[from + part.length - 1] + 1, fresh: part === pair?.join("") }));
   const back = tokenizer.decode(ids);
   return { name: "byte pairs", tokenizer, tokens, back, kept: back === text };
 }
@@ -125,30 +119,22 @@ function drawTokenRow(group, row, top, width, [mostTokens, mostWords]) {
   const color = `var(${ROW_COLORS[name]})`;
   const costs = [
     { text: `${tokens.length} tokens`, part: tokens.length / mostTokens },
-    { text: `vocabulary ${tokenizer.vocabSize}`, part: tokenizer.vocabSize / mostWords },
-  ];
+    { text: `vocabulary ${tokenizer.vocabSize}`, part: tokenizer.vocabSize / mostWords }];
   const wide = width >= 620, start = wide ? 100 : 0, half = (width - start) / 2;
   const y = wide ? top + 14 : top + 32, label = (i) => (wide ? [72, 114][i] : 0);
-  join(layer(group, "name"), "text", [name], () => 0, () => ({
-    text: name, x: 0, y: top + 14, class: "strong",
-  }));
-  join(layer(group, "bars"), "rect", costs, (_, i) => i, ({ text, part }, i) => ({
+  put.text(group, "name", [[name, 0, top + 14, "strong"]]);
+  put.rect(group, "bars", costs, ({ text, part }, i) => ({
     x: start + i * half + label(i), y: wide ? y - 9 : y + 5, height: wide ? 9 : 6, rx: 3,
-    width: Math.max(2, part * (half - 16 - label(i))), fill: color,
-    ...told(`${name}: ${text}`),
-  }));
-  join(layer(group, "costs"), "text", costs, (_, i) => i, ({ text }, i) => ({
-    text, x: start + i * half, y, class: "small", "aria-hidden": "true",
-  }));
+    width: Math.max(2, part * (half - 16 - label(i))), fill: color, ...told(`${name}: ${text}`) }));
+  put.label(group, "costs", costs, ({ text }, i) => [text, start + i * half, y, "small"]);
   const place = (tokens) => inLines(tokens, y + (wide ? 10 : 18), width);
   const placed = place(tokens), bottom = placed.at(-1).y + 48;
   const lowest = Math.max(...played.map(({ tokens }) => place(tokens).at(-1).y)) + 48;
   drawTokenBoxes(group, row, placed, color);
   const mark = kept ? "✓ the same text" : "✗ not the same text";
-  join(layer(group, "back"), "text", [back], () => 0, () => ({
-    text: fitted(`decoded, ${mark}: ${visible(back).replaceAll("␣", " ")}`, width, 12), x: 0,
-    y: bottom + 11, class: "small",
-  }));
+  put.text(group, "back", [back], () => [
+    fitted(`decoded, ${mark}: ${visible(back).replaceAll("␣", " ")}`, width, 12), 0, bottom + 11,
+    "small"]);
   return lowest + 32;
 }
 
@@ -173,20 +159,17 @@ function drawTokenBoxes(group, { name }, placed, color) {
   const taken = placed.flatMap((token) => Array.from({ length: (token.bytes ?? 1) - 1 }, (_, i) =>
     ({ ...token, key: token.key + i + 1, taken: true })));
   const boxes = [...taken, ...placed].sort((a, b) => a.key - b.key); // read aloud in this order
-  join(layer(group, "boxes"), "rect", boxes, ({ key }) => key, (token) => ({
+  put.rect(group, "boxes", boxes, (token) => ({
     x: token.x, y: token.y, width: token.wide, height: 44, rx: 6, opacity: token.taken ? 0 : 1,
     fill: `color-mix(in oklab, ${color} ${token.unknown ? 0 : 16}%, var(--paper))`,
     stroke: token.fresh ? "var(--focus)" : color, "stroke-width": token.fresh ? 3 : 1,
     "stroke-dasharray": token.unknown ? "4 3" : null, "pointer-events": token.taken ? "none" : null,
-    ...(token.taken ? UNTOLD : told(tokenWords(name, token), charLinks(token))),
-  }));
+    ...(token.taken ? UNTOLD : told(tokenWords(name, token), charLinks(token))) }));
   const texts = placed.flatMap(({ key, x, y, wide, text, ...token }) => [
     { key: `${key}`, text: fitted(text, wide - 6), x: x + wide / 2, y: y + 20, class: "middle" },
     { key: `${key} id`, text: captionOf(token), x: x + wide / 2, y: y + 37, class: "small middle" },
   ]);
-  join(layer(group, "texts"), "text", texts, ({ key }) => key, ({ key, ...text }) => ({
-    ...text, "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.label(group, "texts", texts);
 }
 
 const tokenWords = (name, { text, id, unknown, fresh }) =>

@@ -1,38 +1,34 @@
 // Sinusoidal positions as clocks: two dimensions are a hand, and the hands of two positions
 // differ by angles that depend only on their distance.
 
-import { choosable, fitted, fixed, join, layer, set, signed, told } from "../../explorables/web/draw.js";
+import { arc, choosable, fitted, fixed, grid, layer, pen, put, set, signed,
+  told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
+import { firstLargest } from "../../explorables/web/ranking.js";
 
 const SINUSOID_BASES = [10, 100, 1000, 10000, 100000];
 const PLACES = { least: 140, most: 202 }; // how tall the table of all positions is
 
-export function PositionalEncodingExplorer(view) {
-  return frame(view, {
-    name: "Positional encoding explorer",
-    traits: ["d_model", "length", "base", "dimension", "position", "distance"],
-    controls: (make, { model, controls }) => {
-      controls.classList.add("dense");
-      const last = (trait) => ({ min: 0, max: model.get(trait) - 1, step: 1 });
-      const positions = () => ({ min: 0, max: twoPlaces(model).last, step: 1 });
-      return [
-        make.slider("d_model", "d_model", () => ({ min: 2, max: 64, step: 2 })),
-        make.slider("length", "length", () => ({ min: 2, max: 64, step: 1 })),
-        make.choice("base", "base", () => SINUSOID_BASES.map((base) => [base, withCommas(base)])),
-        make.slider("dimension", "dimension", () => last("d_model")),
-        make.slider("distance", "distance", () => last("length")),
-        make.slider("position", "position", positions),
-        make.play("position", positions, 400),
-      ];
-    },
-    draw: drawPositions,
-  });
-}
+export const PositionalEncodingExplorer = (view) => frame(view, {
+  name: "Positional encoding explorer",
+  traits: ["d_model", "length", "base", "dimension", "position", "distance"],
+  controls: (make, { model, controls }) => {
+    controls.classList.add("dense");
+    const last = (trait) => [0, model.get(trait) - 1];
+    const positions = () => [0, twoPlaces(model).last];
+    return [
+      make.slider("d_model", "d_model", [2, 64, 2]),
+      make.slider("length", "length", [2, 64]),
+      make.choice("base", "base", () => SINUSOID_BASES.map((base) => [base, withCommas(base)])),
+      make.slider("dimension", "dimension", () => last("d_model")),
+      make.slider("distance", "distance", () => last("length")),
+      make.slider("position", "position", positions),
+      make.play("position", positions, 400)];
+  },
+  draw: drawPositions });
 
-function withCommas(number) {
-  return number.toLocaleString("en-US", { maximumFractionDigits: 0 });
-}
+const withCommas = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 0 });
 
 // What is chosen, inside of what is drawn.
 function twoPlaces(model) {
@@ -53,12 +49,6 @@ function sinusoids({ d_model: dModel, length, base }, { position }) {
   return { speeds, encoding, products };
 }
 
-// The index of the largest number; of those equal up to rounding, the first.
-function firstLargestNumber(numbers) {
-  const top = Math.max(...numbers);
-  return numbers.findIndex((one) => one >= top * (1 - 1e-4 * Math.sign(top)));
-}
-
 function drawPositions(state, page) {
   const { svg, width } = page, chosen = twoPlaces(page.model), wide = width >= 620;
   const parts = { ...sinusoids(state, chosen), chosen, state, page };
@@ -76,8 +66,7 @@ function drawPositions(state, page) {
   const lower = { ...right, top: right.top + 72 + height, height };
   drawByPosition(layer(svg, "wave"), parts, upper, waveOf(parts));
   drawByPosition(layer(svg, "products"), parts, lower, likePositions(parts));
-  set(svg, { width, height: field.top + field.height + 16 });
-  return positionFacts(parts);
+  return { ...positionFacts(parts), height: field.top + field.height + 16 };
 }
 
 // Positions of the clocks: in as few rows as leave each 48 pixels, its words beside or below it.
@@ -103,18 +92,16 @@ function drawClocks(group, { speeds, encoding, chosen, page }, most) {
   }));
   const key = ({ name, i }) => `${name}${i}`;
   const color = ({ name }) => (name === "position" ? "var(--query)" : "var(--key)");
-  join(layer(group, "hands"), "path", hands, key, (hand) => ({
+  put.path(group, "hands", hands, (hand) => ({
     d: `M${x(hand.i)} ${y(hand.i)}L${hand.x} ${hand.y}`, stroke: color(hand), "stroke-width": 3,
-    "stroke-dasharray": hand.name === "other" ? "4 3" : null, "pointer-events": "none",
-  }));
-  join(layer(group, "tips"), "circle", hands, key, (hand) => ({
+    "stroke-dasharray": hand.name === "other" ? "4 3" : null }), key);
+  put.circle(group, "tips", hands, (hand) => ({
     cx: hand.x, cy: hand.y, r: Math.min(hand.name === "position" ? 5 : 7, radius / 4),
-    fill: hand.name === "position" ? color(hand) : "var(--paper)",
-    stroke: color(hand), "stroke-width": 2.5,
+    fill: hand.name === "position" ? color(hand) : "var(--paper)", stroke: color(hand),
+    "stroke-width": 2.5,
     ...told(`position ${hand.p}: dimension ${2 * hand.i} is ${fixed(hand.sine, 2)}, ` +
       `dimension ${2 * hand.i + 1} is ${fixed(hand.cosine, 2)}`,
-    `at${hand.p}-${2 * hand.i} at${hand.p}-${2 * hand.i + 1}`),
-  }));
+    `at${hand.p}-${2 * hand.i} at${hand.p}-${2 * hand.i + 1}`) }), key);
   return plan.end;
 }
 
@@ -123,48 +110,34 @@ function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) 
   const heading = page.width < 540 ? `position ${position} (full hand) and ${other} (dashed)` :
     `Clocks: position ${position} is the full hand, ${other} the dashed one, the arc is the turn ` +
     "between them";
-  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
-    text, class: "small", x: 0, y: 13,
-  }));
+  put.text(group, "heading", [[heading, 0, 13, "small"]]);
   const turns = (speed) => turnsOf(speed, distance);
-  join(layer(group, "dials"), "circle", speeds, (_, i) => i, (speed, i) => ({
+  put.circle(group, "dials", speeds, (speed, i) => ({
     cx: x(i), cy: y(i), r: radius, class: "box",
     ...choosable(`dimensions ${2 * i} and ${2 * i + 1}: once around in ${period(speed)} tokens, ` +
       `${turns(speed)} turns in ${distance}`, i === Math.floor(dimension / 2),
-    () => page.set({ dimension: 2 * i })),
-  }));
-  join(layer(group, "arcs"), "path", speeds, (_, i) => i, (speed, i) => ({
-    d: clockArc(x(i), y(i), radius * 0.5, position * speed, (position + distance) * speed),
-    fill: "none", stroke: "var(--focus)", "stroke-width": 3, "pointer-events": "none",
-  }));
-  join(layer(group, "turns"), "text", speeds, (_, i) => i, (speed, i) => ({
-    text: room < 70 ? turns(speed) : `${turns(speed)} turns`, "aria-hidden": "true",
+    () => page.set({ dimension: 2 * i })) }));
+  put.path(group, "arcs", speeds, (speed, i) => ({
+    d: arc(x(i), y(i), radius * 0.5, position * speed, // less the full turns
+      position * speed + ((distance * speed) % (2 * Math.PI))),
+    ...pen("--focus", 3) }));
+  put.label(group, "turns", speeds, (speed, i) => ({
+    text: room < 70 ? turns(speed) : `${turns(speed)} turns`,
     ...(beside ? { x: x(i) + radius + 10, y: y(i) + 22, class: "number strong" } :
-      { x: x(i), y: y(i) + radius + 17, class: "number middle" }),
-  }));
+      { x: x(i), y: y(i) + radius + 17, class: "number middle" }) }));
   const words = beside ? speeds.flatMap((speed, i) => [
     [`dimensions ${2 * i}, ${2 * i + 1}`, i, -14], [`around in ${period(speed)}`, i, 4]]) : [];
-  join(layer(group, "words"), "text", words, (_, i) => i, ([text, i, dy]) => ({
-    text, class: "small", x: x(i) + radius + 10, y: y(i) + dy, "aria-hidden": "true",
-  }));
+  put.label(group, "words", words, ([text, i, dy]) =>
+    [text, x(i) + radius + 10, y(i) + dy, "small"]);
 }
 
 // How often a hand comes around in so many tokens.
-function turnsOf(speed, distance) {
-  return fixed((distance * speed) / (2 * Math.PI), 2);
-}
+const turnsOf = (speed, distance) => fixed((distance * speed) / (2 * Math.PI), 2);
 
 // How many tokens a hand needs to come around.
 function period(speed) {
   return ((2 * Math.PI) / speed).toLocaleString("en-US",
     { minimumFractionDigits: 1, maximumFractionDigits: 1 });
-}
-
-// An arc of a clock, both angles from the top, less its full turns.
-function clockArc(x, y, radius, from, to) {
-  const turn = (to - from) % (2 * Math.PI), end = from + turn;
-  const at = (angle) => `${x + radius * Math.sin(angle)} ${y - radius * Math.cos(angle)}`;
-  return `M${at(from)}A${radius} ${radius} 0 ${turn > Math.PI ? 1 : 0} 1 ${at(end)}`;
 }
 
 function drawCells(group, { encoding, state, page }, { left, top, width, height }) {
@@ -179,25 +152,21 @@ function drawCells(group, { encoding, state, page }, { left, top, width, height 
 function drawStripes(group, { chosen, state }, { left, top, width, height }) {
   const { length, d_model: dModel } = state, { position, other, dimension } = chosen;
   const across = width / dModel, down = height / length;
-  join(layer(group, "heading"), "text", ["position ↓   dimension →"], () => 0, (text) => ({
-    text, class: "small", x: left, y: top - 13,
-  }));
+  put.text(group, "heading", [["position ↓   dimension →", left, top - 13, "small"]]);
   const far = (one) => [position, other].every((mark) => Math.abs(one - mark) * down > 13);
   const names = [...new Set([position, other]), ...[0, length - 1].filter(far)];
   const y = (name) => top + (name + 0.5) * down + 4;
-  join(layer(group, "names"), "text", names, (name) => name, (name) => ({
-    text: String(name), class: far(name) ? "small end" : "small end strong", x: left - 6,
-    y: name === other ? Math.max(y(other), y(position) + 12 * (other > position)) : y(name),
-    "aria-hidden": "true",
-  }));
+  put.label(group, "names", names, (name) => [
+    String(name), left - 6,
+    name === other ? Math.max(y(other), y(position) + 12 * (other > position)) : y(name),
+    far(name) ? "small end" : "small end strong"]);
   const rows = [{ row: other, color: "var(--key)" }, { row: position, color: "var(--query)" }];
   const marks = rows.map(({ row, color }) =>
     ({ x: left - 2, y: top + row * down - 1, width: width + 4, height: down + 2, color }));
   marks.push({ x: left + dimension * across - 1, y: top - 2, width: across + 2,
     height: height + 4, color: "var(--ink)" });
-  join(layer(group, "marks"), "rect", marks, (_, i) => i, ({ color, ...place }) => ({
-    ...place, fill: "none", stroke: color, "stroke-width": 2, "pointer-events": "none",
-  }));
+  put.rect(group, "marks", marks, ({ color, ...place }) =>
+    ({ ...place, fill: "none", stroke: color, "stroke-width": 2 }));
 }
 
 // Row after row; those of another encoding are hidden until their turn comes.
@@ -208,11 +177,10 @@ function* drawEncoding(group, encoding, { left, top, across, down, page }) {
     if (!rows.includes(row)) group.layers.delete(name);
   }
   for (const [p, row] of rows.entries()) {
-    join(row, "rect", encoding[p], (_, i) => i, (x, i) => ({
+    put.rect(row, "rects", encoding[p], (x, i) => ({
       x: left + i * across, y: top + p * down, width: across, height: down, fill: signed(x, 1),
       ...told(`position ${p}, dimension ${i}: ${fixed(x, 2)}`, `at${p}-${i}`),
-      onclick: () => page.set({ ...movedTo(page.model, p), dimension: i }),
-    }));
+      onclick: () => page.set({ ...movedTo(page.model, p), dimension: i }) }));
     set(row, { display: null });
     yield;
   }
@@ -231,8 +199,7 @@ function waveOf({ encoding, chosen: { dimension }, page }) {
     numbers: encoding.map((row) => row[dimension]), ends: [-1, 1],
     tell: (number, p) => `dimension ${dimension} at position ${p}: ${fixed(number, 2)}`,
     link: (p) => `at${p}-${dimension} like${p}`,
-    choose: (p) => page.set(movedTo(page.model, p)),
-  };
+    choose: (p) => page.set(movedTo(page.model, p)) };
 }
 
 function likePositions({ products, chosen: { position }, page }) {
@@ -249,41 +216,29 @@ function drawByPosition(group, { chosen, state }, { left, top, width, height }, 
   const { position, other } = chosen, { numbers, ends: [low, high] } = curve;
   const x = (p) => left + (p / (state.length - 1)) * width;
   const y = (number) => top + ((high - number) / (high - low)) * height;
-  join(layer(group, "heading"), "text", [curve.heading], () => 0, (text) => ({
-    text: fitted(text, width, 13, 600), class: "strong size-13", x: left, y: top - 13,
-  }));
+  put.text(group, "heading", [curve.heading], (text) =>
+    [fitted(text, width, 13, 600), left, top - 13, "strong size-13"]);
   const apart = (tick) => tick === 0 || Math.abs(y(tick) - y(0)) > 12;
   const ticks = [...new Set([low, 0, high])].filter(apart);
-  join(layer(group, "lines"), "path", ticks, (_, i) => i, (tick) => ({
-    d: `M${left} ${y(tick)}H${left + width}`, class: "axis",
-  }));
-  join(layer(group, "ticks"), "text", ticks, (_, i) => i, (tick) => ({
-    text: fixed(tick, 1), class: "small end", x: left - 8, y: y(tick) + 4, "aria-hidden": "true",
-  }));
-  join(layer(group, "curve"), "path", [numbers], () => 0, () => ({
-    d: `M${numbers.map((one, p) => `${x(p)} ${y(one)}`).join("L")}`, fill: "none",
-    stroke: "var(--soft)", "stroke-width": 1.5, "pointer-events": "none",
-  }));
+  grid(group, { left, right: left + width }, y, ticks, (tick) => fixed(tick, 1));
+  put.path(group, "curve", [numbers], () =>
+    ({ d: `M${numbers.map((one, p) => `${x(p)} ${y(one)}`).join("L")}`, ...pen("--soft", 1.5) }));
   const color = { [other]: "var(--key)", [position]: "var(--query)" };
-  join(layer(group, "points"), "circle", numbers, (_, p) => p, (number, p) => ({
+  put.circle(group, "points", numbers, (number, p) => ({
     cx: x(p), cy: y(number), r: color[p] ? 6 : 3, fill: color[p] ?? "var(--soft)",
     ...choosable(curve.tell(number, p), p === position || p === other, () => curve.choose(p),
-      curve.link(p)),
-  }));
-  join(layer(group, "names"), "text", [...new Set([position, other])], (_, i) => i, (p, i) => ({
-    text: String(p), class: i ? "number strong" : "number strong end", x: x(p) + (i ? 2 : -2),
-    y: top + height + 16, "aria-hidden": "true",
-  }));
+      curve.link(p)) }), (_, p) => p);
+  put.label(group, "names", [...new Set([position, other])], (p, i) =>
+    [String(p), x(p) + (i ? 2 : -2), top + height + 16, i ? "number strong" : "number strong end"]);
   const free = [left + width, left, left + width / 2] // away from the chosen positions' numbers
     .find((at) => [position, other].every((p) => Math.abs(x(p) - at) > 90));
-  join(layer(group, "axis"), "text", free === undefined ? [] : ["position →"], () => 0, (text) => ({
-    text, class: free === left ? "small" : "small end", x: free, y: top + height + 16,
-  }));
+  put.text(group, "axis", free === undefined ? [] : ["position →"], (text) =>
+    [text, free, top + height + 16, free === left ? "small" : "small end"]);
 }
 
 function positionFacts({ speeds, encoding, products, chosen }) {
   const { position, other, distance, dimension } = chosen;
-  const least = firstLargestNumber(products.map((one) => -one)), two = (p) => fixed(products[p], 2);
+  const least = firstLargest(products.map((one) => -one)), two = (p) => fixed(products[p], 2);
   const [fastest, slowest] = [speeds[0], speeds.at(-1)].map((one) => turnsOf(one, distance));
   const slow = speeds.length > 1 ? `, the slowest ${slowest}` : "";
   const title = distance

@@ -1,6 +1,6 @@
 // The masks of a typed batch, each with its shape, and how they broadcast into one.
 
-import { choosable, fitted, inkOn, join, layer, set, told } from "../../explorables/web/draw.js";
+import { choosable, fitted, inkOn, layer, pen, put, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 import { words } from "../../explorables/web/tokenizers.js";
 
@@ -8,19 +8,15 @@ const MOST_MASKED = { sentences: 5, tokens: 10 };
 const PAD_WORD = "<pad>";
 const MASK_NAMES = 84; // how wide the column of names at the left of a grid is
 
-export function MaskExplorer(view) {
-  return frame(view, {
-    name: "Mask explorer",
-    traits: ["batch", "sentence", "padding", "causal", "side"],
-    controls: (make) => [
-      make.text("Batch, one sentence per line", "batch", { rows: 3 }),
-      make.toggle("padding mask", "padding"),
-      make.toggle("causal mask", "causal"),
-      make.choice("Padding side", "side", () => [["right", "right"], ["left", "left"]]),
-    ],
-    draw: drawMasks,
-  });
-}
+export const MaskExplorer = (view) => frame(view, {
+  name: "Mask explorer",
+  traits: ["batch", "sentence", "padding", "causal", "side"],
+  controls: (make) => [
+    make.text("Batch, one sentence per line", "batch", { rows: 3 }),
+    make.toggle("padding mask", "padding"),
+    make.toggle("causal mask", "causal"),
+    make.choice("Padding side", "side", ["right", "left"])],
+  draw: drawMasks });
 
 // What the masks hide: rows of tokens, and for the chosen sentence which query may use which key.
 function masksOf({ batch, sentence, padding, causal, side }) {
@@ -38,8 +34,7 @@ function masksOf({ batch, sentence, padding, causal, side }) {
   });
   const hides = (query, key) => [
     ...(padding && !real[chosen][key] ? ["padding"] : []),
-    ...(causal && key > query ? ["later"] : []),
-  ];
+    ...(causal && key > query ? ["later"] : [])];
   return { rows, real, n, chosen, hides };
 }
 
@@ -62,20 +57,15 @@ function drawMasks(state, page) {
   drawMaskGrid(layer(svg, "causal"), parts, left, first, {
     heading: maskHeading("causal mask", state.causal, shapes.causal),
     hides: (query, key) => (state.causal && key > query ? ["later"] : []),
-    names: rows[chosen].map((_, i) => String(i)),
-  });
+    names: rows[chosen].map((_, i) => String(i)) });
   drawMaskGrid(layer(svg, "both"), parts, right, below, {
     heading: masksTogether(state, rows.length, n, chosen),
     hides,
-    names: rows[chosen],
-  });
-  set(svg, { width, height: first + n * high + 8 });
-  return maskFacts(parts);
+    names: rows[chosen] });
+  return { ...maskFacts(parts), height: first + n * high + 8 };
 }
 
-function maskHeading(name, on, shape) {
-  return on ? `${name} ${shape}` : `${name}: off`;
-}
+const maskHeading = (name, on, shape) => on ? `${name} ${shape}` : `${name}: off`;
 
 function masksTogether({ padding, causal }, batch, n, chosen) {
   const shape = `(${padding ? batch : 1}, 1, ${causal ? n : 1}, ${padding || causal ? n : 1})`;
@@ -86,33 +76,25 @@ function masksTogether({ padding, causal }, batch, n, chosen) {
 function drawMaskedBatch(svg, { rows, real, cell, high, chosen, page, state }, left, top, title) {
   const group = layer(svg, "batch"), cells = [];
   rows.forEach((row, i) => row.forEach((token, key) => cells.push({ i, key, token })));
-  join(layer(group, "title"), "text", [title], () => 0, (text) => ({
-    text, x: left - MASK_NAMES, y: top - 9,
-  }));
-  join(layer(group, "names"), "text", rows, (_, i) => i, (_, i) => ({
-    text: `sentence ${i}`, class: i === chosen ? "small end strong" : "small end",
-    x: left - 8, y: top + i * high + high / 2 + 4,
-    ...choosable(`choose sentence ${i}`, i === chosen, () => page.set({ sentence: i })),
-  }));
+  put.text(group, "title", [[title, left - MASK_NAMES, top - 9]]);
+  put.text(group, "names", rows, (_, i) => [
+    `sentence ${i}`, left - 8, top + i * high + high / 2 + 4,
+    i === chosen ? "small end strong" : "small end",
+    choosable(`choose sentence ${i}`, i === chosen, () => page.set({ sentence: i }))]);
   const name = ({ i, key }) => `${i}.${key}`, size = { width: cell, height: high };
   const place = ({ i, key }) => ({ x: left + key * cell, y: top + i * high, ...size });
   const links = ({ i, key }) => (i === chosen ? `key${key}` : "");
   const isHidden = ({ i, key }) => state.padding && !real[i][key];
   const fill = (one) => (isHidden(one) ? "var(--hidden)" : "var(--card)");
-  join(layer(group, "cells"), "rect", cells, name, (one) => ({
-    ...place(one), class: "cell",
-    fill: fill(one),
-    ...told(maskedTokenWords(one, real, state.padding), links(one)),
-  }));
-  join(layer(group, "words"), "text", cells, name, (one) => ({
-    x: left + (one.key + 0.5) * cell, y: top + one.i * high + high / 2 + 4, class: "small middle",
-    text: fitted(one.token, cell - 1, 12), fill: inkOn(fill(one)),
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
-  join(layer(group, "chosen"), "rect", [chosen], () => 0, () => ({
+  put.rect(group, "cells", cells, (one) => ({
+    ...place(one), class: "cell", fill: fill(one),
+    ...told(maskedTokenWords(one, real, state.padding), links(one)) }), name);
+  put.label(group, "words", cells, (one) => [
+    fitted(one.token, cell - 1, 12), left + (one.key + 0.5) * cell,
+    top + one.i * high + high / 2 + 4, "small middle", { fill: inkOn(fill(one)) }], name);
+  put.rect(group, "chosen", [chosen], () => ({
     x: left - 1, y: top + chosen * high - 1, width: rows[0].length * cell + 2, height: high + 2,
-    fill: "none", stroke: "var(--query)", "stroke-width": 2, "pointer-events": "none",
-  }));
+    ...pen("--query", 2) }));
 }
 
 function maskedTokenWords({ i, key, token }, real, hidden) {
@@ -127,28 +109,19 @@ function drawMaskGrid(group, { rows, n, chosen, cell, high, page }, left, top, m
     for (let key = 0; key < n; key++) cells.push({ query, key, why: hides(query, key) });
   }
   const tokens = rows[chosen];
-  join(layer(group, "title"), "text", [heading], () => 0, (text) => ({
-    text: fitted(text, page.width - 4), x: left - MASK_NAMES, y: top - 25,
-  }));
-  join(layer(group, "axis"), "text", ["query ↓   key →"], () => 0, (text) => ({
-    text, class: "small", x: left - MASK_NAMES, y: top - 7, "aria-hidden": "true",
-  }));
-  join(layer(group, "names"), "text", names, (_, i) => i, (name, i) => ({
-    text: fitted(name, 76, 12), class: "small end", x: left - 8,
-    y: top + i * high + high / 2 + 4, "aria-hidden": "true",
-  }));
+  put.text(group, "title", [[fitted(heading, page.width - 4), left - MASK_NAMES, top - 25]]);
+  put.label(group, "axis", [["query ↓   key →", left - MASK_NAMES, top - 7, "small"]]);
+  put.label(group, "names", names, (name, i) =>
+    [fitted(name, 76, 12), left - 8, top + i * high + high / 2 + 4, "small end"]);
   const name = ({ query, key }) => `${query}.${key}`;
-  join(layer(group, "cells"), "rect", cells, name, ({ query, key, why }) => ({
+  put.rect(group, "cells", cells, ({ query, key, why }) => ({
     x: left + key * cell, y: top + query * high, width: cell, height: high, class: "cell",
     fill: why.length ? "var(--hidden)" : "var(--key)",
-    ...told(maskedPairWords(tokens, query, key, why), `pair${query}-${key} key${key}`),
-  }));
+    ...told(maskedPairWords(tokens, query, key, why), `pair${query}-${key} key${key}`) }), name);
   const hidden = cells.filter(({ why }) => why.length);
-  join(layer(group, "marks"), "text", hidden, name, ({ query, key }) => ({
-    text: "×", class: "small middle", fill: inkOn("var(--hidden)"), x: left + (key + 0.5) * cell,
-    y: top + (query + 0.5) * high + 4,
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.label(group, "marks", hidden, ({ query, key }) => [
+    "×", left + (key + 0.5) * cell, top + (query + 0.5) * high + 4, "small middle",
+    { fill: inkOn("var(--hidden)") }], name);
 }
 
 function maskedPairWords(tokens, query, key, why) {

@@ -1,19 +1,15 @@
 // Twelve numbers on their way from tokens to heads; a number is written as token.dimension.
 
-import { choosable, join, layer, set } from "../../explorables/web/draw.js";
+import { choosable, layer, pen, put } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const TOKEN_TINTS = ["var(--key)", "var(--query)", "var(--value)", "var(--focus)", "var(--soft)",
   "color-mix(in oklab, var(--query), var(--focus))"];
 
-export function HeadSplitExplorer(view) {
-  return frame(view, {
-    name: "Head split explorer",
-    traits: ["all_sizes", "sizes", "transposed", "number", "step"],
-    controls: splitControls,
-    draw: drawSplit,
-  });
-}
+export const HeadSplitExplorer = (view) => frame(view, {
+  name: "Head split explorer",
+  traits: ["all_sizes", "sizes", "transposed", "number", "step"],
+  controls: splitControls, draw: drawSplit });
 
 function splitControls(make, { model, controls }) {
   controls.classList.add("dense");
@@ -24,8 +20,7 @@ function splitControls(make, { model, controls }) {
     make.choice("Step", "step", () =>
       splitSteps(model.get("sizes"), model.get("transposed")).map(({ name, shape }, step) =>
         [step, `${step} ${name} ${shapeInWords(shape)}`])),
-    make.play("step", () => ({ min: 0, max: 3 }), 1500),
-  ];
+    make.play("step", [0, 3], 1500)];
 }
 
 // Two lists of equal numbers are two values to a page: the chosen one represents its equal.
@@ -37,17 +32,14 @@ function splitSizes(model) {
   });
 }
 
-function shapeInWords(shape) {
-  return `(${shape.join(", ")}${shape.length === 1 ? "," : ""})`;
-}
+const shapeInWords = (shape) => `(${shape.join(", ")}${shape.length === 1 ? "," : ""})`;
 
 // The steps of a split: the shape after each, and what its axes count, the last one apart.
 function splitSteps([n, dModel, heads], transposed) {
   const dHead = dModel / heads;
   const start = [
     { name: "x", shape: [n, dModel], axes: ["token"] },
-    { name: "in memory", shape: [n * dModel], axes: [] },
-  ];
+    { name: "in memory", shape: [n * dModel], axes: [] }];
   if (!transposed) {
     return [...start, { name: "cut for heads", shape: [heads, n * dHead], axes: ["head"] },
       { name: "view", shape: [heads, n, dHead], axes: ["head", "row"] }];
@@ -79,8 +71,7 @@ function drawSplit(state, page) {
   const after = wide ? { left: room + 40, top: 0 } : { left: 0, top: 90 + n * 40 };
   const place = { ...after, room: width - after.left };
   drawSplitBlock(layer(svg, "after"), parts, steps[step], place, "now");
-  set(svg, { width, height: after.top + 76 + 40 * Math.max(n, heads) });
-  return splitFacts(numbers, steps, state);
+  return { ...splitFacts(numbers, steps, state), height: after.top + 76 + 40 * Math.max(n, heads) };
 }
 
 // Twelve cells: blocks side by side, with names of blocks above and of rows on the left.
@@ -96,9 +87,7 @@ function drawSplitBlock(group, parts, step, { left, top, room }, when) {
     return { ...one, block, row, column, stray: false };
   });
   const heading = `${when}: ${step.name} ${shapeInWords(shape)}`;
-  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
-    text, class: "strong", x: left, y: top + 16,
-  }));
+  put.text(group, "heading", [[heading, left, top + 16, "strong"]]);
   drawSplitAxes(group, { blocks, rows: shape.at(-2) ?? 1, axes, left, x, y, cell, columns });
   const place = ({ block, row, column }) =>
     ({ x: x(block, column), y: y(row), width: cell, height: high });
@@ -106,45 +95,34 @@ function drawSplitBlock(group, parts, step, { left, top, room }, when) {
 }
 
 function drawSplitCells(group, { state, page }, { spots, place, cell, tell }) {
-  const key = ({ number }) => number;
-  join(layer(group, "cells"), "rect", spots, key, (one) => ({
+  put.rect(group, "cells", spots, (one) => ({
     ...place(one), class: "cell",
     fill: `color-mix(in oklab, ${TOKEN_TINTS[one.token]} 34%, var(--paper))`,
     ...choosable(tell(one), one.number === state.number,
-      () => page.set({ number: one.number }), `number${one.number}`),
-  }));
-  join(layer(group, "labels"), "text", spots, key, (one) => ({
-    text: one.label, class: cell < 40 ? "number middle" : "middle", x: place(one).x + cell / 2,
-    y: place(one).y + 28, "aria-hidden": "true", "pointer-events": "none",
-  }));
-  join(layer(group, "crosses"), "text", spots.filter(({ stray }) => stray), key, (one) => ({
-    text: "×", class: "middle strong", x: place(one).x + cell - 8, y: place(one).y + 12,
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
-  join(layer(group, "chosen"), "rect", [spots[state.number]], () => 0, (one) => ({
-    ...place(one), fill: "none", stroke: "var(--ink)", "stroke-width": 3, "pointer-events": "none",
-  }));
+      () => page.set({ number: one.number }), `number${one.number}`) }), "number");
+  put.label(group, "labels", spots, (one) => [
+    one.label, place(one).x + cell / 2, place(one).y + 28, cell < 40 ? "number middle" : "middle",
+  ], "number");
+  put.label(group, "crosses", spots.filter(({ stray }) => stray), (one) =>
+    ["×", place(one).x + cell - 8, place(one).y + 12, "middle strong"], "number");
+  put.rect(group, "chosen", [spots[state.number]], (one) =>
+    ({ ...place(one), ...pen("--ink", 3) }));
 }
 
 function drawSplitAxes(group, { blocks, rows, axes, left, x, y, cell, columns }) {
   const [across, down] = axes.length === 2 ? axes : ["", axes[0]];
   const above = across ? [across, ...Array(blocks).keys()] : [];
-  join(layer(group, "blocks"), "text", above, (_, i) => i, (text, i) => ({
-    text, class: i ? "number middle" : "small", y: y(0) - 8,
-    x: i ? x(i - 1, 0) + (columns * cell) / 2 : left, "aria-hidden": "true",
-  }));
+  put.label(group, "blocks", above, (text, i) =>
+    [text, i ? x(i - 1, 0) + (columns * cell) / 2 : left, y(0) - 8, i ? "number middle" : "small"]);
   const beside = down ? [...Array(rows).keys()] : [];
-  join(layer(group, "rows"), "text", beside, (row) => row, (row) => ({
-    text: `${down} ${row}`, class: "small", x: left, y: y(row) + 25, "aria-hidden": "true",
-  }));
+  put.label(group, "rows", beside, (row) => [`${down} ${row}`, left, y(row) + 25, "small"], String);
 }
 
 function cellInWords({ number, block, row, column, token, dimension, label, stray }, axes, when) {
   const place = {
     0: `place ${number} in memory`,
     1: `${axes[0]} ${row}, column ${column}`,
-    2: `${axes[0]} ${block}, ${axes[1]} ${row}, column ${column}`,
-  };
+    2: `${axes[0]} ${block}, ${axes[1]} ${row}, column ${column}` };
   const what = `${label}, of token ${token}, dimension ${dimension}`;
   const where = `${when} at ${place[axes.length]}`;
   return `${what}: ${where}${stray ? ", the row of another token" : ""}`;
@@ -158,8 +136,7 @@ function splitFacts(numbers, steps, { sizes, transposed, number, step }) {
     transposed
       ? `Each token’s ${dModel} numbers are cut into ${heads} parts, one for each head`
       : `The line is cut into ${heads}: ${tokensOfHeads(numbers, sizes, ({ row }) => row)}`,
-    splitClaim(numbers, sizes),
-  ][step];
+    splitClaim(numbers, sizes)][step];
   const last = transposed
     ? `x.view${shapeInWords(steps[2].shape)}.transpose(0, 1)`
     : `x.view${shapeInWords(steps[3].shape)}`;

@@ -1,38 +1,31 @@
 // A norm step by step: the numbers of six tokens before and after, and one mean and deviation.
 
-import { choosable, fixed, inkOn, join, layer, set, signed, told } from "../../explorables/web/draw.js";
+import { choosable, fixed, inkOn, layer, pen, put, signed,
+  told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 import { fromLargest } from "../../explorables/web/ranking.js";
 
-const NORM_STEPS = { min: 0, max: 4, step: 1 };
+const NORM_STEPS = [0, 4];
 const NORM_STAGES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"];
 const NORM_BLOCK = { high: 180, row: 22, numbers: 38 }; // pixels
 const NORM_NAMES = { layer: "Layer norm", rms: "RMS norm", batch: "Batch norm" };
 
-export function NormExplorer(view) {
-  return frame(view, {
-    name: "Norm explorer",
-    traits: ["tokens", "block", "norm", "shift", "scale", "gamma", "beta", "epsilon", "token",
-      "dimension", "step"],
-    controls: (make) => [
-      make.choice("Norm", "norm", () => Object.entries(NORM_NAMES)
-        .map(([norm, name]) => [norm, name.replace(" norm", "")])),
-      make.slider("shift", "shift", () => ({ min: -5, max: 5, step: 0.5 })),
-      make.slider("scale", "scale", () => ({ min: 0, max: 5, step: 0.25 })),
-      make.slider("gamma", "gamma", () => ({ min: -2, max: 2, step: 0.25 })),
-      make.slider("beta", "beta", () => ({ min: -2, max: 2, step: 0.25 })),
-      make.choice("epsilon", "epsilon", () =>
-        [1e-5, 0.01, 0.1, 1, 10].map((epsilon) => [epsilon, String(epsilon)])),
-      make.slider("Step", "step", () => NORM_STEPS, (step) => NORM_STAGES[step]),
-      make.play("step", () => NORM_STEPS, 1200),
-    ],
-    draw: drawNorm,
-  });
-}
+export const NormExplorer = (view) => frame(view, {
+  name: "Norm explorer",
+  traits: ["tokens", "block", "norm", "shift", "scale", "gamma", "beta", "epsilon", "token",
+    "dimension", "step"],
+  controls: (make) => [
+    make.choice("Norm", "norm", [["layer", "Layer"], ["rms", "RMS"], ["batch", "Batch"]]),
+    make.slider("shift", "shift", [-5, 5, 0.5]),
+    make.slider("scale", "scale", [0, 5, 0.25]),
+    make.slider("gamma", "gamma", [-2, 2, 0.25]),
+    make.slider("beta", "beta", [-2, 2, 0.25]),
+    make.choice("epsilon", "epsilon", [1e-5, 0.01, 0.1, 1, 10]),
+    make.slider("Step", "step", () => NORM_STEPS, (step) => NORM_STAGES[step]),
+    make.play("step", () => NORM_STEPS, 1200)],
+  draw: drawNorm });
 
-function normAverage(numbers) {
-  return numbers.reduce((a, b) => a + b) / numbers.length;
-}
+const normAverage = (numbers) => numbers.reduce((a, b) => a + b) / numbers.length;
 
 // What numbers share: RMSNorm measures them from 0, the others from their mean.
 function normMoments(numbers, norm) {
@@ -41,9 +34,8 @@ function normMoments(numbers, norm) {
 }
 
 // The numbers that share mean and deviation with one of them.
-function normPeers(block, norm, token, dimension) {
-  return norm === "batch" ? block.map((row) => row[dimension]) : block[token];
-}
+const normPeers = (block, norm, token, dimension) =>
+  norm === "batch" ? block.map((row) => row[dimension]) : block[token];
 
 // The block before the norm and after each of its four steps: [step][token][dimension].
 function normSteps(block, { norm, gamma, beta, epsilon }) {
@@ -51,8 +43,7 @@ function normSteps(block, { norm, gamma, beta, epsilon }) {
     (x, { center }) => x - center,
     (x, { variance }) => x / Math.sqrt(variance + epsilon),
     (x) => x * gamma,
-    (x) => (norm === "rms" ? x : x + beta),
-  ];
+    (x) => (norm === "rms" ? x : x + beta)];
   const levels = [block];
   for (const step of steps) {
     levels.push(levels.at(-1).map((row, token) => row.map((x, dimension) =>
@@ -78,8 +69,7 @@ function drawNorm(state, page) {
   const left = wide ? 118 + 4 * cell + 34 : 0, top = wide ? 6 : 2 * NORM_BLOCK.high + 8;
   const place = { left, top, width: width - left, apart: wide ? 61 : 48 };
   const low = drawNormSteps(layer(svg, "steps"), parts, place);
-  set(svg, { width, height: Math.max(low, 2 * NORM_BLOCK.high) });
-  return normFacts(parts);
+  return { ...normFacts(parts), height: Math.max(low, 2 * NORM_BLOCK.high) };
 }
 
 // All tokens' numbers at one step; a frame holds those that share mean and deviation.
@@ -87,49 +77,38 @@ function drawNormBlock(group, { levels, moved, cell, state, page }, level, { lef
   const { tokens, norm, token } = state, high = NORM_BLOCK.row;
   const first = { x: left + 64, y: top + NORM_BLOCK.numbers };
   const y = (row) => first.y + row * high + 15;
-  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
-    text, class: "strong", x: left, y: top + 14,
-  }));
+  put.text(group, "heading", [[heading, left, top + 14, "strong"]]);
   const columns = ["dim 0", "1", "2", "3"];
-  join(layer(group, "columns"), "text", columns, (_, i) => i, (text, i) => ({
-    text, class: "small middle", x: first.x + (i + 0.5) * cell, y: first.y - 8,
-    "aria-hidden": "true",
-  }));
-  join(layer(group, "names"), "text", tokens, (_, i) => i, (text, i) => ({
-    text, class: i === token ? "small end strong" : "small end", x: first.x - 8, y: y(i),
-    ...choosable(`change “${text}”`, i === token, () => page.set({ token: i })),
-  }));
+  put.label(group, "columns", columns, (text, i) =>
+    [text, first.x + (i + 0.5) * cell, first.y - 8, "small middle"]);
+  put.text(group, "names", tokens, (text, i) => [
+    text, first.x - 8, y(i), i === token ? "small end strong" : "small end",
+    choosable(`change “${text}”`, i === token, () => page.set({ token: i }))]);
   drawNormNumbers(group, levels[level], { cell, high, first, heading, state, page });
   const framed = norm === "batch"
     ? { x: first.x + state.dimension * cell, y: first.y, width: cell, height: tokens.length * high }
     : { x: first.x, y: first.y + token * high, width: 4 * cell, height: high };
-  join(layer(group, "frame"), "rect", [framed], () => 0, (place) => ({
-    ...place, fill: "none", stroke: "var(--query)", "stroke-width": 2.5, "pointer-events": "none",
-  }));
+  put.rect(group, "frame", [framed], (place) => ({ ...place, ...pen("--query", 2.5) }));
   const right = first.x + 4 * cell + 50;
-  join(layer(group, "moved"), "text", ["moved by", ...moved[level]], (_, i) => i, (one, i) => ({
+  put.text(group, "moved", ["moved by", ...moved[level]], (one, i) => ({
     text: i ? fixed(one, 2) : one, x: right, y: i ? y(i - 1) : first.y - 8,
     class: one >= 0.005 ? "small end strong" : "small end",
-    ...(i ? told(`“${tokens[i - 1]}”, ${heading}: moved by ${fixed(one, 2)}`) : {}),
-  }));
+    ...(i ? told(`“${tokens[i - 1]}”, ${heading}: moved by ${fixed(one, 2)}`) : {}) }));
 }
 
 function drawNormNumbers(group, rows, { cell, high, first, heading, state, page }) {
   const numbers = rows.flatMap((row, token) =>
     row.map((x, dimension) => ({ x, token, dimension })));
   const name = ({ token, dimension }) => `${token}-${dimension}`;
-  join(layer(group, "cells"), "rect", numbers, name, ({ x, token, dimension }) => ({
+  put.rect(group, "cells", numbers, ({ x, token, dimension }) => ({
     x: first.x + dimension * cell, y: first.y + token * high, width: cell, height: high,
     class: "cell", fill: signed(x, 12),
     ...choosable(`“${state.tokens[token]}”, dimension ${dimension}, ${heading}: ${fixed(x, 2)}`,
       token === state.token && dimension === state.dimension,
-      () => page.set({ token, dimension }), `number${token}-${dimension}`),
-  }));
-  join(layer(group, "numbers"), "text", numbers, name, ({ x, token, dimension }) => ({
-    text: fixed(x, 2), class: "middle number", fill: inkOn(signed(x, 12)),
-    x: first.x + (dimension + 0.5) * cell,
-    y: first.y + token * high + 15, "aria-hidden": "true", "pointer-events": "none",
-  }));
+      () => page.set({ token, dimension }), `number${token}-${dimension}`) }), name);
+  put.label(group, "numbers", numbers, ({ x, token, dimension }) => [
+    fixed(x, 2), first.x + (dimension + 0.5) * cell, first.y + token * high + 15, "middle number",
+    { fill: inkOn(signed(x, 12)) }], name);
 }
 
 // What each step does, in words, with the mean and the deviation that the numbers share.
@@ -142,8 +121,7 @@ function normStepWords({ shared, state }) {
     rms ? "no mean is subtracted" : `− mean ${fixed(shared.center, 2)}`,
     `÷ √(${variance} + epsilon ${epsilon}) = ${root}`,
     `× gamma ${gamma}`,
-    rms ? "no beta is added" : `+ beta ${beta}`,
-  ];
+    rms ? "no beta is added" : `+ beta ${beta}`];
 }
 
 // The numbers that share mean and deviation, on one axis for each step that is done.
@@ -159,25 +137,16 @@ function drawNormSteps(group, parts, { left, top, width, apart: between }) {
   const whose = norm === "batch"
     ? `dimension ${dimension}: a dot is a token`
     : `“${state.tokens[token]}”: a dot is a dimension`;
-  join(layer(group, "heading"), "text", [whose], () => 0, (text) => ({
-    text, class: "strong", x: left, y: top + 8,
-  }));
-  join(layer(group, "zero"), "path", [0], () => 0, () => ({
-    d: `M${x(0)} ${y(0) - 16}V${y(4) + 16}`, class: "axis", "stroke-dasharray": "3 4",
-  }));
-  join(layer(group, "zero name"), "text", ["0"], () => 0, (text) => ({
-    text, class: "small middle", x: x(0), y: y(4) + 29, "aria-hidden": "true",
-  }));
+  put.text(group, "heading", [[whose, left, top + 8, "strong"]]);
+  put.path(group, "zero", [0], () =>
+    ({ d: `M${x(0)} ${y(0) - 16}V${y(4) + 16}`, class: "axis", "stroke-dasharray": "3 4" }));
+  put.label(group, "zero name", [["0", x(0), y(4) + 29, "small middle"]]);
   const axes = normStepWords(parts).slice(0, state.step + 1);
-  join(layer(group, "axes"), "path", axes, (_, i) => i, (_, i) => ({
-    d: `M${left} ${y(i)}H${left + width}`, class: "axis",
-  }));
+  put.path(group, "axes", axes, (_, i) =>
+    ({ d: `M${left} ${y(i)}H${left + width}`, class: "axis" }));
   drawNormMarks(group, marks, { x, y, state });
   drawNormDots(group, chosen, { x, y, state, apart: between });
-  join(layer(group, "words"), "text", axes, (_, i) => i, (text, i) => ({
-    text, class: "small", x: left, y: y(i) - 17, "pointer-events": "none",
-    stroke: "var(--paper)", "stroke-width": 5, "paint-order": "stroke", // to be read on a path
-  }));
+  put.text(group, "words", axes, (text, i) => [text, left, y(i) - 17, "small halo"]);
   return y(4) + 36;
 }
 
@@ -188,15 +157,12 @@ function drawNormMarks(group, marks, { x, y, state }) {
     const words = `mean ${fixed(center, 2)}, deviation ${deviation}`;
     return `${NORM_STAGES[i]}: ${state.norm === "rms" ? `root mean square ${deviation}` : words}`;
   };
-  join(layer(group, "deviations"), "rect", shown, (_, i) => i, (mark, i) => ({
+  put.rect(group, "deviations", shown, (mark, i) => ({
     x: x(mark.center - Math.sqrt(mark.variance)), y: y(i) - 12, height: 24, rx: 4,
     width: x(mark.center + Math.sqrt(mark.variance)) - x(mark.center - Math.sqrt(mark.variance)),
-    fill: "var(--hidden)", ...told(tell(mark, i)),
-  }));
-  join(layer(group, "means"), "rect", shown, (_, i) => i, ({ center }, i) => ({
-    x: x(center) - 1.5, y: y(i) - 15, width: 3, height: 30, fill: "var(--ink)",
-    "pointer-events": "none",
-  }));
+    fill: "var(--hidden)", ...told(tell(mark, i)) }));
+  put.rect(group, "means", shown, ({ center }, i) =>
+    ({ x: x(center) - 1.5, y: y(i) - 15, width: 3, height: 30, fill: "var(--ink)" }));
 }
 
 // How far below its axis each dot is: those that would hide each other go side by side.
@@ -221,24 +187,19 @@ function drawNormDots(group, chosen, { x, y: axis, state, apart }) {
   const name = ({ level, i }) => `${norm === "batch"}.${i}.${level === step ? "now" : level}`;
   const color = (i) => (place(i)[0] === state.token ? "var(--query)" : "var(--key)");
   const link = (i) => `number${place(i).join("-")}`;
-  join(layer(group, "paths"), "path", dots.filter(({ level }) => level), name, ({ level, i }) => ({
+  put.path(group, "paths", dots.filter(({ level }) => level), ({ level, i }) => ({
     d: `M${x(chosen[level - 1][i])} ${y(level - 1, i)}L${x(chosen[level][i])} ${y(level, i)}`,
-    stroke: color(i), opacity: 0.5, "data-links": link(i), "pointer-events": "none",
-  }));
-  join(layer(group, "dots"), "circle", dots, name, ({ number, level, i }) => ({
+    stroke: color(i), opacity: 0.5, "data-links": link(i) }), name);
+  put.circle(group, "dots", dots, ({ number, level, i }) => ({
     cx: x(number), cy: y(level, i), r: 9, fill: color(i),
     ...told(`“${tokens[place(i)[0]]}”, dimension ${place(i)[1]}, ${NORM_STAGES[level]}: ` +
-      fixed(number, 2), link(i)),
-  }));
+      fixed(number, 2), link(i)) }), name);
   const covers = (one, other) => other.level === one.level && other.i > one.i &&
     Math.abs(x(other.number) - x(one.number)) < 12 &&
     Math.abs(y(other.level, other.i) - y(one.level, one.i)) < 11;
   const named = dots.filter((one) => !dots.some((other) => covers(one, other)));
-  join(layer(group, "names"), "text", named, name, ({ number, level, i }) => ({
-    text: String(i), class: "number middle", fill: inkOn(color(i)), x: x(number),
-    y: y(level, i) + 4,
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.label(group, "names", named, ({ number, level, i }) =>
+    [String(i), x(number), y(level, i) + 4, "number middle", { fill: inkOn(color(i)) }], name);
 }
 
 function normFacts({ levels, moved, state }) {

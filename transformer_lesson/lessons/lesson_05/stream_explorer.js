@@ -1,6 +1,6 @@
 // One word's vector on its way through the blocks: what each sub-layer adds, and what comes of it.
 
-import { choosable, fitted, fixed, join, layer, set, signed } from "../../explorables/web/draw.js";
+import { choosable, fitted, fixed, layer, pen, put, signed } from "../../explorables/web/draw.js";
 import { headingOf } from "../../explorables/web/flow_plan.js";
 import { flowFor } from "../../explorables/web/flow_pass.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
@@ -13,26 +13,20 @@ import { modelOf } from "../../explorables/web/weights.js";
 
 const BRANCH = /\.(W_O|W_2|W_down)$/; // what a sub-layer gives before it joins the stream
 
-export function StreamExplorer(view) {
-  return frame(view, {
-    name: "Stream explorer",
-    traits: ["text", "written", "side", "row", "point", "number"],
-    controls: streamControls,
-    load: modelOf,
-    draw: drawStream,
-  });
-}
+export const StreamExplorer = (view) => frame(view, {
+  name: "Stream explorer",
+  traits: ["text", "written", "side", "row", "point", "number"],
+  controls: streamControls, load: modelOf, draw: drawStream });
 
 function streamControls(make, page) {
-  const ends = (n) => ({ min: 0, max: Math.max(0, (n ?? 1) - 1), step: 1 });
+  const ends = (n) => [0, Math.max(0, (n ?? 1) - 1)];
   const words = () => page.river?.words.map((word, i) => [i, word]) ?? [];
   return [
     make.text("Text", "text", { size: 34 }),
-    make.choice("Follow a word", "side", () => [["read", "read"], ["written", "written"]]),
+    make.choice("Follow a word", "side", ["read", "written"]),
     make.play("point", () => ends(page.river?.points.length), 1000),
     make.slider("Number", "number", () => ends(page.river?.width)),
-    make.choice("Word", "row", words),
-  ];
+    make.choice("Word", "row", words)];
 }
 
 function drawStream(state, page, loaded) {
@@ -51,8 +45,7 @@ function drawStream(state, page, loaded) {
   drawTitles(layer(svg, "titles"), place);
   drawStrips(layer(svg, "strips"), look, place);
   drawPoints(layer(svg, "points"), look, place, page);
-  set(svg, { width, height: 24 + look.high * river.points.length });
-  return streamFacts(look, flow.notes);
+  return { ...streamFacts(look, flow.notes), height: 24 + look.high * river.points.length };
 }
 
 // The points at which something joined the stream of one word, {name, added, state, share,
@@ -91,13 +84,8 @@ function joinings({ steps, byName }, sublayer, row) {
   return [begun, ...(moved ? [{ name: "position", added: place, state }] : [])];
 }
 
-function lengthOf(vector) {
-  return Math.sqrt(dotOf(vector, vector));
-}
-
-function dotOf(a, b) {
-  return a.reduce((sum, value, k) => sum + value * b[k], 0);
-}
+const lengthOf = (vector) => Math.sqrt(dotOf(vector, vector));
+const dotOf = (a, b) => a.reduce((sum, value, k) => sum + value * b[k], 0);
 
 // The word that would be written if the output projection read the stream here.
 function saidBy({ model, token }, state) {
@@ -119,49 +107,42 @@ function placesOf(width, { points }) {
 function drawTitles(group, { added, state, like, says }) {
   const all = [["what it adds, × stream's length", added], ["the stream after it", state],
     ["cosine", like], ...(says.width ? [["would say", says]] : [])];
-  join(group, "text", all, ([text]) => text, ([text, { x, width }]) => ({
-    text: fitted(text, width + 4, 12), x, y: 12, class: "small",
-  }));
+  put.text(group, "texts", all, ([text, { x, width }]) =>
+    [fitted(text, width + 4, 12), x, 12, "small"], ([text]) => text);
 }
 
 // All vectors as two pictures of one scale each; what has not been computed yet is covered.
 function drawStrips(group, { points, added, states, point, number, width, high }, place) {
   const pictures = [["added", added, place.added], ["states", states, place.state]];
   const tall = high * points.length;
-  join(layer(group, "pictures"), "image", pictures, ([name]) => name, ([, tensor, at]) => ({
+  put.image(group, "pictures", pictures, ([, tensor, at]) => ({
     ...at, y: 20, height: tall, preserveAspectRatio: "none", "image-rendering": "pixelated",
-    href: tensorHref(tensor), class: "still", "pointer-events": "none",
-  }));
+    href: tensorHref(tensor), class: "still" }), ([name]) => name);
   const covers = [...points.map((_, i) => ({ y: 20 + high * i + 24, height: high - 24 })),
     { y: 20 + high * (point + 1), height: Math.max(0, tall - high * (point + 1)) }];
-  join(layer(group, "covers"), "rect", covers, (_, i) => i, (cover) => ({
+  put.rect(group, "covers", covers, (cover) => ({
     ...cover, x: place.added.x, width: place.state.x + place.state.width - place.added.x,
-    fill: "var(--paper)", "pointer-events": "none",
-  }));
+    fill: "var(--paper)" }));
   const marks = pictures.flatMap(([name, , at]) => points.slice(0, point + 1).map((_, i) => ({
     key: `${name} ${i}`, x: at.x + (at.width * number) / width, y: 18 + high * i,
-    width: Math.max(2, at.width / width), height: 28,
-  })));
-  join(layer(group, "marks"), "rect", marks, ({ key }) => key, ({ key, ...mark }) => ({
-    ...mark, fill: "none", stroke: "var(--query)", "pointer-events": "none",
-  }));
+    width: Math.max(2, at.width / width), height: 28 })));
+  put.rect(group, "marks", marks, ({ key, ...mark }) => ({ ...mark, ...pen("--query") }));
 }
 
 // The points, each a button; beside it how long what it adds is, and what the word has become.
 function drawPoints(group, look, place, page) {
   const { points, point, number, added, states, high } = look, top = (i) => 20 + high * i;
   const shown = points.map((one, i) => ({ ...one, i })), now = shown.slice(0, point + 1);
-  join(layer(group, "boxes"), "rect", shown, ({ i }) => i, (one) => ({
+  put.rect(group, "boxes", shown, (one) => ({
     class: "box", x: 0, y: top(one.i), width: place.name - 8, height: 26, rx: 6,
-    ...choosable(pointWords(one, look), one.i === point, () => page.set({ point: one.i })),
-  }));
+    ...choosable(pointWords(one, look), one.i === point, () => page.set({ point: one.i })) }), "i");
   const texts = [
     ...shown.map(({ i, name, short }) => ({ key: `name ${i}`, x: 6, y: top(i) + 17,
       text: fitted((!place.wide && short) || name, place.name - 20, 13), class: "size-13" })),
     ...now.flatMap(({ i, share, likeness, says }) => [
       { key: `added ${i}`, x: place.added.x, y: top(i) + 36, class: "number halo",
-        text: !i ? "" : place.wide ? `${share.toFixed(2)}; number ${number}: ` +
-          withSign(added.row(i)[number]) : share.toFixed(2) },
+        text: !i ? "" : share.toFixed(2) + (place.wide ? `; number ${number}: ` +
+          (added.row(i)[number] > 0 ? "+" : "") + fixed(added.row(i)[number], 2) : "") },
       { key: `state ${i}`, x: place.state.x, y: top(i) + 36, class: "number halo",
         text: (place.wide ? `number ${number}: ` : "") +
           sumAndNorm(points[i], number, place.wide ? ", after the norm " : " → ") },
@@ -170,17 +151,9 @@ function drawPoints(group, look, place, page) {
       ...(says ? [{ key: `says ${i}`, x: place.says.x, y: top(i) + 17, class: "size-13",
         text: fitted(says.word, place.says.width, 13) },
       { key: `share ${i}`, x: place.says.x, y: top(i) + 34, class: "number",
-        text: says.share.toFixed(2) }] : []),
-    ]),
-  ].filter(({ text }) => text);
+        text: says.share.toFixed(2) }] : [])])].filter(({ text }) => text);
   drawDots(layer(group, "dots"), now, look, place, top);
-  join(layer(group, "texts"), "text", texts, ({ key }) => key, ({ key, ...text }) => ({
-    ...text, "aria-hidden": "true", "pointer-events": "none",
-  }));
-}
-
-function withSign(value) {
-  return `${value > 0 ? "+" : ""}${fixed(value, 2)}`;
+  put.label(group, "texts", texts);
 }
 
 // A number of the stream; where a norm follows the sum, both before and after it.
@@ -201,19 +174,15 @@ function pointWords({ i, name, share, likeness, says }, { point, number, states 
 // The chosen number as dots, from point to point, to the right where it is above zero.
 function drawDots(group, now, { number, states }, { state }, top) {
   const largest = largestOf(states), middle = state.x + state.width / 2;
-  join(layer(group, "axis"), "line", [0], () => 0, () => ({
-    class: "axis", x1: middle, x2: middle, y1: 18, y2: top(now.length - 1) + 26,
-    "pointer-events": "none", "stroke-dasharray": "2 3",
-  }));
+  put.path(group, "axis", [0], () =>
+    ({ d: `M${middle} 18V${top(now.length - 1) + 26}`, class: "axis", "stroke-dasharray": "2 3" }));
   const x = (i) => middle + (states.row(i)[number] / largest) * (state.width / 2 - 8);
-  join(layer(group, "way"), "path", [0], () => 0, () => ({
-    d: now.map(({ i }) => `${i ? "L" : "M"}${x(i)} ${top(i) + 12}`).join(""), fill: "none",
-    stroke: "var(--ink)", "stroke-width": 1.5, "pointer-events": "none",
+  put.path(group, "way", [0], () => ({
+    d: now.map(({ i }) => `${i ? "L" : "M"}${x(i)} ${top(i) + 12}`).join(""), ...pen("--ink", 1.5),
   }));
-  join(layer(group, "dots"), "circle", now, ({ i }) => i, ({ i }) => ({
-    cx: x(i), cy: top(i) + 12, r: 5, stroke: "var(--ink)", "pointer-events": "none",
-    fill: signed(states.row(i)[number], largest),
-  }));
+  put.circle(group, "dots", now, ({ i }) => ({
+    cx: x(i), cy: top(i) + 12, r: 5, stroke: "var(--ink)",
+    fill: signed(states.row(i)[number], largest) }), "i");
 }
 
 function streamFacts({ points, point, word, number, states }, notes) {
@@ -228,6 +197,5 @@ function streamFacts({ points, point, word, number, states }, notes) {
     said: [`Point ${point} of ${points.length - 1}: ${adds}. ` +
       `Number ${number} of “${word}” is now ` +
       `${fixed(states.row(point)[number], 2)}; at the beginning it was ` +
-      `${fixed(states.row(0)[number], 2)}.${says}`, ...notes].join(" "),
-  };
+      `${fixed(states.row(0)[number], 2)}.${says}`, ...notes].join(" ") };
 }

@@ -1,41 +1,32 @@
 // Heads switched off, one or several: what that costs, where, and which head is needed then. What
 // a head costs is told once it was switched off.
 
-import { choosable, element, fitted, join, layer, set, shade, textWidth, told } from "../../explorables/web/draw.js";
+import { choosable, fitted, layer, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
 import { firstLargest } from "../../explorables/web/ranking.js";
-import { mapShades } from "../../explorables/web/small_map.js";
+import { headRows, mapShades } from "../../explorables/web/small_map.js";
 import { watched } from "../../explorables/web/transformer.js";
 import { modelOf } from "../../explorables/web/weights.js";
 
 const MOST_CASES = 200; // whose results are kept
 const SWITCHES_HIGH = 380; // pixels for all heads, where they are not many
 
-export function HeadAblation(view) {
-  return frame(view, {
-    name: "Head ablation",
-    traits: ["removed", "tried"],
-    controls: ablationControls,
-    load: modelOf,
-    draw: drawAblation,
-  });
-}
-
-function ablationControls(make, page) {
-  const onclick = () => page.set({ removed: [] });
-  const all = element("button", { type: "button", text: "All heads on", onclick });
-  page.updates.push(() => set(all, { disabled: !page.model.get("removed").length }));
-  return [all];
-}
+export const HeadAblation = (view) => frame(view, {
+  name: "Head ablation",
+  traits: ["removed", "tried"],
+  controls: (make, { model }) => [make.button("All heads on", () => ({ removed: [] }),
+    () => ({ disabled: !model.get("removed").length }))],
+  load: modelOf, draw: drawAblation });
 
 function drawAblation({ removed, tried = [] }, page, { model }) {
   const heads = page.model.get("heads"), off = removed.map(String);
   const fresh = removed.filter((head) => !tried.map(String).includes(String(head)));
   if (fresh.length) page.set({ tried: [...tried, ...fresh] });
   const all = [...tried, ...removed].map(String);
-  page.study ??= studyOf(model, heads, page.model.get("rows"));
+  page.study ??= { model, heads, layers: layersOf(model), results: new Map(),
+    rows: page.model.get("rows").map((row) => ({ ...row })) };
   const [gone, known] = [off, all].map((names) =>
     [...heads.keys()].filter((i) => names.includes(String(heads[i]))));
   const key = [gone, known];
@@ -48,24 +39,13 @@ function drawAblation({ removed, tried = [] }, page, { model }) {
   const chart = beside ? { x: left, y: 0, width: width - left, high: Math.max(170, tall - 100) } :
     { x: 34, y: tall, width: width - 34, high: 130 };
   const end = drawLossCurves(layer(svg, "curves"), look, chart);
-  set(svg, { width, height: Math.max(tall, end) });
-  return ablationFacts(look, page);
+  return { ...ablationFacts(look, page), height: Math.max(tall, end) };
 }
 
 // What the model does without some heads: of all cases, those read so far
 
-function studyOf(model, heads, rows) {
-  return { model, heads, rows: rows.map((row) => ({ ...row })), layers: layersOf(model),
-    results: new Map() };
-}
-
-function caseName(gone) {
-  return [...gone].sort((a, b) => a - b).join();
-}
-
-function toggledHead(gone, i) {
-  return gone.includes(i) ? gone.filter((one) => one !== i) : [...gone, i];
-}
+const caseName = (gone) => [...gone].sort((a, b) => a - b).join();
+const toggledHead = (gone, i) => gone.includes(i) ? gone.filter((one) => one !== i) : [...gone, i];
 
 // Reads what a picture needs, first what is pointed at: the whole model, this case, each known head
 // alone, and each with one head switched.
@@ -103,35 +83,28 @@ function* readCase(study, gone) {
   const [loss, count] = [sums, counts].map((numbers) => numbers.reduce((a, b) => a + b));
   results.set(caseName(gone), {
     weights, loss: loss / count, right, count,
-    curve: new Map(places.map((i) => [i, sums[i] / counts[i]])),
-  });
+    curve: new Map(places.map((i) => [i, sums[i] / counts[i]])) });
 }
 
 // One row without these heads. Layers before them do what they do in the whole model, whose
 // outputs are kept.
 function readRow({ model, layers }, row, heads) {
-  const { source, target } = row, seen = new Map(), off = heads.map(([name]) => layerOf(name));
+  const { source, target } = row, seen = new Map();
+  const off = heads.map(([name]) => name.split(".", 2).join("."));
   const first = layers.findIndex((name) => off.includes(name));
   const known = new Map(layers.slice(0, Math.max(0, first)).map((name) => [name, row.kept[name]]));
-  const logits = watched(model, { seen, replace: withoutHeads(heads), known }, () => {
-    return model.decode(target, source && model.encode(source), source);
-  });
+  const logits = watched(model, { seen, replace: withoutHeads(heads), known }, () =>
+    model.decode(target, source && model.encode(source), source));
   row.kept ??= Object.fromEntries(layers.map((name) => [name, seen.get(`${name}.output`)]));
   return { seen, logits };
 }
 
-function layerOf(attention) {
-  return attention.split(".", 2).join(".");
-}
-
-// The names of a model's layers, in the order in which they are computed.
 function layersOf({ kind, source, config }) {
   const names = (stack, { n_layers: n }) => Array.from({ length: n }, (_, i) => `${stack}.${i}`);
   const reads = kind === "EncoderDecoderTransformer" ? names("encoder", source) : [];
   return [...reads, ...names("decoder", config)];
 }
 
-// What sets these heads' outputs to zero, by hook point.
 function withoutHeads(heads) {
   const replaced = {};
   for (const [attention] of heads) {
@@ -161,9 +134,7 @@ function attentionName(attention) {
   return `${where}, ${kind.replace("_attention", "")}`;
 }
 
-function headName([attention, number]) {
-  return `${attentionName(attention)} head ${number}`;
-}
+const headName = ([attention, number]) => `${attentionName(attention)} head ${number}`;
 
 // Layer and number, where all heads are of one kind; else the whole name.
 function shortHeadName(heads, i) {
@@ -172,9 +143,8 @@ function shortHeadName(heads, i) {
   return kinds.size > 1 ? headName(heads[i]) : `head ${attention.split(".")[1]}.${number}`;
 }
 
-function lossAndRight({ loss, right, count }) {
-  return `${loss.toFixed(2)} nats (${right} of ${count} right)`;
-}
+const lossAndRight = ({ loss, right, count }) =>
+  `${loss.toFixed(2)} nats (${right} of ${count} right)`;
 
 // Positions of the heads: one attention after another, each with its heads side by side.
 function switchPlaces(heads, width) {
@@ -197,30 +167,25 @@ function drawSwitches(group, look, page, { names, top, side, place }) {
   const { heads, gone, pointed } = look;
   const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
   const note = `under each: the loss if you switch it${from}; line: the loss now`;
-  join(layer(group, "names"), "text", [note, ...names], String, (name, i) => ({
-    text: i ? attentionName(name) : fitted(name, page.width, 12),
-    class: i ? "strong" : "small", x: 0,
-    y: i ? 36 + top(name) : 12,
-  }));
+  put.text(group, "names", [note, ...names], (name, i) => [
+    i ? attentionName(name) : fitted(name, page.width, 12), 0, i ? 36 + top(name) : 12,
+    i ? "strong" : "small"], String);
   const all = [...heads.keys()], click = (i) => () => {
     const off = page.model.get("removed"), name = String(heads[i]);
     const others = off.filter((head) => String(head) !== name);
     page.set({ removed: others.length < off.length ? others : [...off, heads[i]] });
   };
-  join(layer(group, "boxes"), "rect", all, String, (i) => ({
+  put.rect(group, "boxes", all, (i) => ({
     x: place(i)[0], y: place(i)[1], width: side, height: side, rx: 8, class: "box",
     ...choosable(switchWords(look, i), gone.includes(i), click(i), `head${i}`),
-    "data-preview": look.known.includes(i) ? i : null,
-  }));
+    "data-preview": look.known.includes(i) ? i : null }), String);
   drawHeadMaps(group, look, place, side);
   drawSwitchedLosses(group, look, place, side);
   const off = all.filter((i) => gone.includes(i) !== (i === pointed));
-  join(layer(group, "crosses"), "path", off, String, (i) => ({
+  put.path(group, "crosses", off, (i) => ({
     d: `M${place(i)[0] + 6} ${place(i)[1] + 6}l${side - 12} ${side - 12}m0 ${12 - side}` +
-      `l${12 - side} ${side - 12}`,
-    stroke: "var(--query)", "stroke-width": 3, "pointer-events": "none",
-    "stroke-dasharray": i === pointed ? "7 5" : "none",
-  }));
+      `l${12 - side} ${side - 12}`, stroke: "var(--query)", "stroke-width": 3,
+    "stroke-dasharray": i === pointed ? "7 5" : "none" }), String);
 }
 
 function switchWords({ heads, gone, known, then }, i) {
@@ -233,13 +198,10 @@ function switchWords({ heads, gone, known, then }, i) {
 // Where each head looks in the first row, in the case that is pointed at.
 function drawHeadMaps(group, { heads, gone, now, all, shown }, place, side) {
   const { weights = [] } = shown ?? now ?? all ?? {};
-  const levels = weights.flatMap((one, i) => {
-    return mapShades(heads[i], one, place(i), side).map((path) => ({ ...path, i }));
-  });
-  join(layer(group, "maps"), "path", levels, ({ name }) => name, ({ d, level, i }) => ({
-    d, fill: shade(level), opacity: gone.includes(i) ? 0.35 : 1, class: "still",
-    "pointer-events": "none",
-  }));
+  const levels = weights.flatMap((one, i) =>
+    mapShades(heads[i], headRows(one, heads[i].at(-1)), place(i), side)
+      .map((path) => ({ ...path, opacity: gone.includes(i) ? 0.35 : 1 })));
+  put.path(group, "maps", levels);
 }
 
 // Where an axis begins: at 0, or where all losses are nearly equal just below them.
@@ -249,9 +211,8 @@ function lossStart(losses) {
   return close ? Math.max(0, Math.floor(100 * (low - (high - low) / 4)) / 100) : 0;
 }
 
-function switchedStart({ now, then }) {
-  return lossStart([now, ...then].filter(Boolean).map(({ loss }) => loss));
-}
+const switchedStart = ({ now, then }) =>
+  lossStart([now, ...then].filter(Boolean).map(({ loss }) => loss));
 
 // A bar for the loss after each switch, on one scale; a mark shows the loss as it is now.
 function drawSwitchedLosses(group, look, place, side) {
@@ -259,22 +220,20 @@ function drawSwitchedLosses(group, look, place, side) {
   const worst = Math.max(1e-9, ...read.map((i) => then[i].loss), now?.loss ?? 0);
   const start = switchedStart(look), below = (i) => place(i)[1] + side;
   const wide = (loss) => Math.max(1, ((loss - start) / (worst - start)) * side);
-  join(layer(group, "bars"), "rect", read, String, (i) => ({
+  put.rect(group, "bars", read, (i) => ({
     x: place(i)[0], y: below(i) + 5, width: wide(then[i].loss), height: 8, rx: 2,
     fill: then[i].loss > now.loss ? "var(--minus)" : "var(--plus)", "data-links": `head${i}`,
-  }));
-  join(layer(group, "marks"), "rect", read, String, (i) => ({
-    x: place(i)[0] + wide(now.loss) - 1, y: below(i) + 3, width: 2, height: 12,
-    fill: "var(--ink)", "pointer-events": "none",
-  }));
+  }), String);
+  put.rect(group, "marks", read, (i) => ({
+    x: place(i)[0] + wide(now.loss) - 1, y: below(i) + 3, width: 2, height: 12, fill: "var(--ink)",
+  }), String);
   const digits = start ? 3 : 2, longest = `head 0.0: ${worst.toFixed(digits)}`;
   const named = textWidth(longest, 12) <= side ? "head " : "";
   const number = (i) => (then[i] ? then[i].loss.toFixed(digits) : known.includes(i) ? "…" : "?");
   const label = ([attention, one]) => `${named}${attention.split(".")[1]}.${one}`;
-  join(layer(group, "numbers"), "text", [...then.keys()], String, (i) => ({
-    text: `${label(heads[i])}: ${number(i)}`, class: "number", x: place(i)[0], y: below(i) + 27,
-    "aria-hidden": "true", "data-links": `head${i}`,
-  }));
+  put.label(group, "numbers", [...then.keys()], (i) => [
+    `${label(heads[i])}: ${number(i)}`, place(i)[0], below(i) + 27, "number",
+    { "data-links": `head${i}` }], String);
 }
 
 // The loss at each position: of the whole model, of this case, and of what is pointed at. Positions
@@ -288,53 +247,41 @@ function drawLossCurves(group, look, { x, y, width, high }) {
   const last = Math.max(1, places.at(-1) - places[0]), step = width / (last + 1);
   const across = (place) => x + (place - places[0] + 0.5) * step;
   const up = (loss) => top + high * (1 - (loss - low) / (most - low));
-  join(layer(group, "title"), "text", [0], () => 0, () => ({
-    text: `loss at each position, in nats${from}`, class: "strong", x: x - 30, y: y + 14,
-  }));
+  put.text(group, "title", [[`loss at each position, in nats${from}`, x - 30, y + 14, "strong"]]);
   drawLossNames(group, curves, x - 30, y + 36);
-  join(layer(group, "changes"), "path", places, String, (at) => {
+  put.path(group, "changes", places, (at) => {
     const heights = curves.map(({ curve }) => up(curve.get(at)));
     return { class: "axis",
       d: `M${across(at)} ${Math.min(...heights)}V${Math.max(...heights)}` };
-  });
+  }, String);
   const dots = curves.flatMap(({ name, color, hollow, curve }) =>
     [...curve].map(([at, loss]) => ({ name: `${name} ${at}`, color, hollow, at, loss })));
-  join(layer(group, "dots"), "circle", dots, ({ name }) => name, ({ color, hollow, at, loss }) => ({
-    cx: across(at), cy: up(loss), ...lossDot(color, hollow), "pointer-events": "none",
-  }));
+  put.circle(group, "dots", dots, ({ color, hollow, at, loss }) =>
+    ({ cx: across(at), cy: up(loss), ...lossDot(color, hollow) }), "name");
   const ends = places.length ? [[most, "high"], [low, "low"]] : [];
-  join(layer(group, "ticks"), "text", ends, ([, name]) => name, ([loss]) => ({
-    text: loss.toFixed(low ? 2 : loss ? 1 : 0), class: "small end", x: x - 6, y: up(loss) + 4,
-    "aria-hidden": "true",
-  }));
-  join(layer(group, "axis"), "path", [0], () => 0, () => ({
-    d: `M${x} ${top + high}h${width}`, class: "axis",
-  }));
+  put.label(group, "ticks", ends, ([loss]) =>
+    [loss.toFixed(low ? 2 : loss ? 1 : 0), x - 6, up(loss) + 4, "small end"], ([, name]) => name);
+  put.path(group, "axis", [{ d: `M${x} ${top + high}h${width}`, class: "axis" }]);
   drawPlaces(group, curves, places, { across, step, top, high });
   return top + high + 30;
 }
 
 function drawLossNames(group, curves, x, y) {
   const left = (i) => x + 92 * i, name = (curve) => curve.name;
-  join(layer(group, "signs"), "circle", curves, name, ({ color, hollow }, i) => ({
-    cx: left(i) + 5, cy: y - 4, ...lossDot(color, hollow),
-  }));
-  join(layer(group, "legend"), "text", curves, name, ({ name: text }, i) => ({
-    text, class: "small", x: left(i) + 14, y,
-  }));
+  put.circle(group, "signs", curves, ({ color, hollow }, i) =>
+    ({ cx: left(i) + 5, cy: y - 4, ...lossDot(color, hollow) }), name);
+  put.text(group, "legend", curves, ({ name: text }, i) => [text, left(i) + 14, y, "small"], name);
 }
 
-function lossDot(color, hollow) {
-  return { r: 4.5, fill: hollow ? "var(--paper)" : color, stroke: color, "stroke-width": 2 };
-}
+const lossDot = (color, hollow) =>
+  ({ r: 4.5, fill: hollow ? "var(--paper)" : color, stroke: color, "stroke-width": 2 });
 
 function curvesOf({ all, now, shown, gone, pointed }) {
   const curves = [
     { name: "all heads", ...all, color: "var(--key)" },
     ...(gone.length ? [{ name: "now", ...now, color: "var(--query)" }] : []),
     ...(pointed === null ? [] : [{ name: "once switched", ...shown, color: "var(--value)",
-      hollow: true }]),
-  ];
+      hollow: true }])];
   return curves.filter(({ curve }) => curve);
 }
 
@@ -344,14 +291,12 @@ function drawPlaces(group, curves, places, { across, step, top, high }) {
     const losses = curves.map(({ name, curve }) => `${name} ${curve.get(place).toFixed(2)}`);
     return `position ${place}: ${losses.join(", ")}`;
   };
-  join(layer(group, "places"), "rect", places, String, (place) => ({
+  put.rect(group, "places", places, (place) => ({
     x: across(place) - step / 2, y: top, width: step, height: high, fill: "transparent",
-    ...told(words(place)),
-  }));
+    ...told(words(place)) }), String);
   const every = Math.ceil(24 / step), named = places.filter((place) => place % every === 0);
-  join(layer(group, "place names"), "text", named, String, (place) => ({
-    text: place, class: "small middle", x: across(place), y: top + high + 18, "aria-hidden": "true",
-  }));
+  put.label(group, "place names", named, (place) =>
+    [place, across(place), top + high + 18, "small middle"], String);
 }
 
 function ablationFacts(look, page) {

@@ -1,7 +1,8 @@
 // One token is replaced by another: which outputs move, how far, and which of them came before it.
 // A model's verdict comes when each token was replaced once.
 
-import { choosable, fitted, join, layer, set, textWidth, told } from "../../explorables/web/draw.js";
+import { choosable, fitted, layer, pen, put, textWidth, told,
+  wrapped } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const LEAK_COLORS = { leaks: "var(--minus)", moves: "var(--key)", broken: "var(--soft)" };
@@ -9,17 +10,15 @@ const LEAK_DASHES = { leaks: "7 5", broken: "1 6" };
 
 export function LeakProbe(view) {
   const tokens = view.model.get("tokens"), last = tokens.length - 1;
-  const ends = () => ({ min: 0, max: last });
+  const ends = () => [0, last];
   const named = (i) => `${i} “${fitted(tokens[i], 90)}”`;
   return frame(view, {
     name: "Leak probe",
     traits: ["tokens", "changes", "threshold", "model", "position", "tried"],
     controls: (make) => [
       make.slider("Replaced token", "position", ends, named),
-      make.play("position", ends, 900),
-    ],
-    draw: drawLeaks,
-  });
+      make.play("position", ends, 900)],
+    draw: drawLeaks });
 }
 
 // What became of one output: it stays, it moves, it leaks, or nobody can tell.
@@ -79,8 +78,7 @@ function drawLeaks(state, page) {
   drawLeakGauges(layer(svg, "gauges"), parts, places, leakScale(models, state.threshold, places));
   drawLeakRibbons(layer(svg, "ribbons"), parts, places);
   const bottom = drawLeakSquares(layer(svg, "squares"), parts, places.bottom + 18);
-  set(svg, { width, height: bottom });
-  return { ...facts(position), longest: tokens.map((_, i) => facts(i)) };
+  return { ...facts(position), longest: tokens.map((_, i) => facts(i)), height: bottom };
 }
 
 // Positions of tokens and outputs: time runs to the right where words have room, else downward.
@@ -117,23 +115,14 @@ function leakNumber(change) {
   return rounded < 1e-3 || rounded >= 1e5 ? rounded.toExponential() : String(rounded);
 }
 
-// The tokens, of which one is replaced: each is a button.
 function drawLeakTokens(group, { tokens, chosen, position, page }, places) {
   const { across, start, box, token, step } = places;
-  join(layer(group, "title"), "text", ["token"], () => 0, (text) => ({
-    text, class: "small", x: 0, y: across ? 23 : start - 24,
-  }));
-  join(layer(group, "boxes"), "rect", tokens, (_, i) => i, (word, i) => ({
-    ...box(i, token), class: "box", rx: 8,
+  put.text(group, "title", [["token", 0, across ? 23 : start - 24, "small"]]);
+  put.box(group, "boxes", tokens, (word, i) => ({
+    ...box(i, token), rx: 8, font: i === position ? "struck" : "",
+    word: fitted(word, (across ? step : token[1] - token[0]) - 8),
     ...choosable(`replace token ${i}, “${word}”`, i === position,
-      () => probe(page, chosen.name, i), `token${i}`),
-  }));
-  join(layer(group, "words"), "text", tokens, (_, i) => i, (word, i) => {
-    const { x, y, width, height } = box(i, token);
-    return { text: fitted(word, (across ? step : width) - 8), class: "middle",
-      "text-decoration": i === position ? "line-through" : null, x: x + width / 2,
-      y: y + height / 2 + 5, "aria-hidden": "true", "pointer-events": "none" };
-  });
+      () => probe(page, chosen.name, i), `token${i}`) }));
 }
 
 // From the replaced token to every output that moves; back in time they are dashed.
@@ -141,64 +130,55 @@ function drawLeakRibbons(group, { position, outputs }, { across, point, token, g
   const from = token[1] + 2, to = gauge[0] - 7, middle = (from + to) / 2;
   const fan = (i) => position + (0.7 * (i + 0.5)) / outputs.length - 0.35; // not all from one spot
   const moved = outputs.filter(({ kind }) => kind !== "stays");
-  join(layer(group, "ribbons"), "path", moved, ({ i }) => i, ({ i, kind }) => ({
+  put.path(group, "ribbons", moved, ({ i, kind }) => ({
     d: `M${point(fan(i), from)}C${point(fan(i), middle)} ${point(i, middle)} ${point(i, to)}`,
     fill: "none", stroke: LEAK_COLORS[kind], "stroke-width": 2,
-    "stroke-dasharray": LEAK_DASHES[kind], "data-links": `output${i}`, "pointer-events": "none",
-  }));
+    "stroke-dasharray": LEAK_DASHES[kind], "data-links": `output${i}` }), "i");
   const head = across ? "l-5 -9h10z" : "l-9 -5v10z";
-  join(layer(group, "heads"), "path", moved, ({ i }) => i, ({ i, kind }) => ({
-    d: `M${point(i, gauge[0] - 1)}${head}`, fill: LEAK_COLORS[kind], "pointer-events": "none",
-  }));
+  put.path(group, "heads", moved, ({ i, kind }) =>
+    ({ d: `M${point(i, gauge[0] - 1)}${head}`, fill: LEAK_COLORS[kind] }), "i");
 }
 
 // Below each token what its output did: how far it moved fills a gauge.
 function drawLeakGauges(group, parts, places, scale) {
   const { across, start, gaugeBox, gauge, words } = places, { outputs } = parts;
-  join(layer(group, "titles"), "text", ["output", "moves by"], (text) => text, (text, i) => ({
-    text, class: "small", x: across ? 0 : [gauge[0], words][i],
-    y: across ? [gauge[0] - 8, words][i] : start - 24,
-  }));
-  join(layer(group, "boxes"), "rect", outputs, ({ i }) => i, (output) => ({
+  put.text(group, "titles", ["output", "moves by"], (text, i) => [
+    text, across ? 0 : [gauge[0], words][i], across ? [gauge[0] - 8, words][i] : start - 24,
+    "small"]);
+  put.rect(group, "boxes", outputs, (output) => ({
     ...gaugeBox(output.i, gauge), class: "box", rx: 3,
     ...told(`output ${output.i}, at “${output.token}”, ${outputDid(output, parts)}`,
-      `output${output.i}`),
-  }));
+      `output${output.i}`) }), "i");
   const moved = outputs.filter(({ change }) => change);
-  join(layer(group, "fills"), "rect", moved, ({ i }) => i, ({ i, change, kind }) => {
+  put.rect(group, "fills", moved, ({ i, change, kind }) => {
     const long = Math.max(2, scale.part(change) * (gauge[1] - gauge[0]));
     return { ...gaugeBox(i, [gauge[0], gauge[0] + long]), rx: 3, fill: LEAK_COLORS[kind],
       "data-links": `output${i}`, "pointer-events": "none" };
-  });
+  }, "i");
   drawLeakTicks(group, places, scale);
   drawLeakNumbers(group, outputs, places);
 }
 
 function drawLeakTicks(group, { across, start, end, gauge }, { ticks }) {
-  const depth = ({ part }) => gauge[0] + part * (gauge[1] - gauge[0]), id = ({ text }) => text;
-  join(layer(group, "ticks"), "path", ticks, id, (tick) => ({
+  const depth = ({ part }) => gauge[0] + part * (gauge[1] - gauge[0]);
+  put.path(group, "ticks", ticks, (tick) => ({
     d: across ? `M${start} ${depth(tick)}H${end}` : `M${depth(tick)} ${start}V${end}`,
-    class: "axis", "stroke-dasharray": "2 4", "pointer-events": "none",
-  }));
-  join(layer(group, "scale"), "text", ticks, id, (tick) => ({
-    text: tick.text, class: across ? "small end" : "small middle", "aria-hidden": "true",
-    x: across ? start - 6 : depth(tick), y: across ? depth(tick) + 4 : start - 4,
-  }));
+    class: "axis", "stroke-dasharray": "2 4" }), "text");
+  put.label(group, "scale", ticks, (tick) => [
+    tick.text, across ? start - 6 : depth(tick), across ? depth(tick) + 4 : start - 4,
+    across ? "small end" : "small middle"], "text");
 }
 
 function drawLeakNumbers(group, outputs, { across, middle, words }) {
   const number = ({ change, kind }) =>
     kind === "broken" ? "NaN/∞" : kind === "stays" ? "–" : leakNumber(change);
-  join(layer(group, "numbers"), "text", outputs, ({ i }) => i, (output) => ({
-    text: number(output), class: across ? "number middle" : "number", "aria-hidden": "true",
-    x: across ? middle(output.i) : words, y: across ? words : middle(output.i) + 4,
-  }));
+  put.label(group, "numbers", outputs, (output) => [
+    number(output), across ? middle(output.i) : words, across ? words : middle(output.i) + 4,
+    across ? "number middle" : "number"], "i");
   const leaks = outputs.filter(({ kind }) => kind === "leaks");
-  join(layer(group, "leaks"), "text", leaks, ({ i }) => i, ({ i }) => ({
-    text: "leak", class: across ? "number strong middle" : "number strong end",
-    x: across ? middle(i) : words + 76, y: across ? words + 15 : middle(i) + 4,
-    "aria-hidden": "true",
-  }));
+  put.label(group, "leaks", leaks, ({ i }) => [
+    "leak", across ? middle(i) : words + 76, across ? words + 15 : middle(i) + 4,
+    across ? "number strong middle" : "number strong end"], "i");
 }
 
 function outputDid({ change, kind }, { tokens, position }) {
@@ -226,11 +206,10 @@ function drawLeakSquares(group, parts, top) {
     return { ...model, key: i, x, y, wide: wide - 10, left: x + Math.round((wide - 10 - side) / 2),
       top: y + head, cell, lines: names[i] };
   });
-  join(layer(group, "cards"), "rect", cards, ({ key }) => key, (card) => ({
+  put.rect(group, "cards", cards, (card) => ({
     x: card.x + 1, y: card.y, width: card.wide, height: tall, rx: 8, class: "box",
     ...choosable(`${card.name}: ${leakVerdict(card)}`, card.name === chosen.name,
-      () => page.set({ model: card.name })),
-  }));
+      () => page.set({ model: card.name })) }));
   drawLeakCells(group, cards);
   drawLeakRows(group, cards, parts);
   drawLeakNames(group, cards, tall);
@@ -250,10 +229,8 @@ function drawLeakNames(group, cards, tall) {
     ...lines.map((text, i) => ({ text, y: y + 17 + 15 * i })),
     { text: leakVerdict(card), y: y + tall - 8, strong: true },
   ].map((text, i) => ({ ...text, key: `${key}.${i}`, x: x + wide / 2 })));
-  join(layer(group, "names"), "text", texts, ({ key }) => key, ({ text, x, y, strong }) => ({
-    text, x, y, class: strong ? "small middle strong" : "small middle", fill: "var(--ink)",
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.label(group, "names", texts, ({ text, x, y, strong }) =>
+    [text, x, y, strong ? "small middle strong" : "small middle", { fill: "var(--ink)" }]);
 }
 
 const LEAK_LEGEND = ["row: replaced token, column: output", "gray: not tried yet",
@@ -261,17 +238,11 @@ const LEAK_LEGEND = ["row: replaced token, column: output", "gray: not tried yet
 
 // What a square's parts mean, as many in a line as there is room for. Returns where it ends.
 function drawLeakLegend(group, { left, top, high, room }) {
-  let [x, y] = [left, top];
-  const places = LEAK_LEGEND.map((text, i) => {
-    if (i && x + textWidth(text, 12) > left + room) [x, y] = [left, y + high];
-    const place = { text, x, y };
-    x += textWidth(text, 12) + 22;
-    return place;
-  });
-  join(layer(group, "legend"), "text", places, ({ text }) => text, ({ text, x, y }) => ({
-    text, x, y, class: "small",
-  }));
-  return y;
+  const sizes = LEAK_LEGEND.map((text) => textWidth(text, 12));
+  const lines = { x: left, y: top, width: room, high, gap: 22, between: 0 };
+  const { places, bottom } = wrapped(sizes, lines);
+  put.text(group, "legend", LEAK_LEGEND, (text, i) => [text, places[i].x, places[i].y, "small"]);
+  return bottom - high;
 }
 
 // The cells of a square that were tried, those of one kind as one path.
@@ -283,16 +254,14 @@ function drawLeakCells(group, cards) {
     return Object.entries(LEAK_COLORS).map(([kind, fill]) =>
       ({ key: `${key} ${kind}`, d: square(kind).join(""), fill }));
   });
-  join(layer(group, "cells"), "path", shapes, ({ key }) => key, ({ d, fill }) => ({
-    d, fill, "pointer-events": "none",
-  }));
+  put.path(group, "cells", shapes, ({ d, fill }) => ({ d, fill }));
 }
 
 // Each row of each square is a button: this model, this token. It is gray until it was tried, and
 // the stairs show where the past ends.
 function drawLeakRows(group, cards, { tokens, chosen, position, page }) {
   const rows = cards.flatMap((card) => tokens.map((token, t) => ({ ...card, token, t })));
-  join(layer(group, "rows"), "rect", rows, ({ key, t }) => `${key}.${t}`, (row) => {
+  put.rect(group, "rows", rows, (row) => {
     const { t, kinds, name, seen } = row, now = name === chosen.name && t === position;
     const leaks = kinds[t].filter((kind) => kind === "leaks").length;
     const moved = `replaced: ${leaks} of ${t} earlier outputs move`;
@@ -301,14 +270,11 @@ function drawLeakRows(group, cards, { tokens, chosen, position, page }) {
       stroke: now ? "var(--ink)" : "none", ...choosable(
         `${name}, token ${t} “${row.token}” ${seen[t] ? moved : "has not been replaced yet"}`, now,
         () => probe(page, name, t), `token${t}`) };
-  });
-  join(layer(group, "stairs"), "path", cards, ({ key }) => key, ({ kinds, left, top, cell }) => ({
-    d: `M${left} ${top}${`v${cell}h${cell}`.repeat(kinds.length)}`, fill: "none",
-    stroke: "var(--ink)", "stroke-width": 1.5, "pointer-events": "none",
-  }));
+  }, ({ key, t }) => `${key}.${t}`);
+  put.path(group, "stairs", cards, ({ kinds, left, top, cell }) => ({
+    d: `M${left} ${top}${`v${cell}h${cell}`.repeat(kinds.length)}`, ...pen("--ink", 1.5) }));
 }
 
-// A name in two lines, cut where they are full.
 function inTwoLines(name, room) {
   let [first, ...rest] = name.split(" ");
   while (rest.length && textWidth(`${first} ${rest[0]}`, 12) <= room) first += ` ${rest.shift()}`;

@@ -1,9 +1,11 @@
 // A training run, snapshot by snapshot: the loss, what the model wrote, and where it looked.
 
 import { curveNumber, curveStep, drawCurves } from "../../explorables/web/curves.js";
-import { choosable, fitted, join, layer, set, shade, textLines, textWidth, told } from "../../explorables/web/draw.js";
+import { choosable, fitted, layer, pen, put, set, shade, textLines, textWidth, told,
+  wrapped } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 import { firstLargest } from "../../explorables/web/ranking.js";
+import { mapShades } from "../../explorables/web/small_map.js";
 
 const NOTHING_TO_REPLAY = "There is nothing to replay yet: train with on_step=recorder, a " +
   "ReplayRecorder, then show TrainingReplay(recorder.snapshots).";
@@ -14,17 +16,15 @@ const unpackedWeights = new WeakMap();
 
 export function TrainingReplay(view) {
   const steps = () => view.model.get("snapshots").map(({ step }) => step);
-  const ends = () => ({ min: 1, max: Math.max(1, steps().length), step: 1 });
+  const ends = () => [1, Math.max(1, steps().length)];
   const name = (number) => (steps().length ? `step ${curveStep(replayed(steps(), number))}` : "");
   return frame(view, {
     name: "Training replay",
     traits: ["snapshots", "number", "layer", "head"],
     controls: (make) => [
       make.slider("Snapshot", "number", ends, name),
-      make.play("number", ends, 350),
-    ],
-    draw: drawReplay,
-  });
+      make.play("number", ends, 350)],
+    draw: drawReplay });
 }
 
 // Curves, map and heads side by side where there is room, else below each other.
@@ -37,9 +37,7 @@ function replayPlaces(width) {
     map: { x: first + 20, width: width - first - last - 40 } };
 }
 
-function replayed(all, number) {
-  return all[Math.min(number, all.length) - 1];
-}
+const replayed = (all, number) => all[Math.min(number, all.length) - 1];
 
 function drawReplay(state, page) {
   const { snapshots, number } = state, { svg, width } = page;
@@ -56,8 +54,7 @@ function drawReplay(state, page) {
   const high = wide ? (REPLAY_HIGH - top - 170) / 2 : 70;
   const below = drawCurves(layer(svg, "curves"), replayCurves(snapshots, state, high), {
     ...places.curves, y: wide ? top : headsEnd + 8, chosen: now.step,
-    choose: (step) => page.set({ number: numberOf(step) }),
-  });
+    choose: (step) => page.set({ number: numberOf(step) }) });
   set(svg, { width, height: Math.max(below, mapEnds, headsEnd) });
   return replayFacts(snapshots.at(-1).step, now, look);
 }
@@ -91,18 +88,15 @@ function strongestKeys(weights, { true_cells: cells }) {
   });
 }
 
-function hitsOf(strongest) {
-  const framed = strongest.filter((row) => row.framed);
-  return { hits: framed.filter(({ hit }) => hit).length, rows: framed.length };
-}
-
 function lookAtSnapshot(snapshot, { layer, head }) {
   const [layers, heads] = snapshot.shape, row = Math.min(layer, layers - 1);
   const column = head === null ? null : Math.min(head, heads - 1);
   const weights = replayWeights(snapshot, row, column);
   const strongest = strongestKeys(weights, snapshot);
   const name = column === null ? `mean of ${heads} heads` : `head ${column}`;
-  return { layer: row, head: column, weights, strongest, ...hitsOf(strongest),
+  const framed = strongest.filter((row) => row.framed);
+  const hits = framed.filter(({ hit }) => hit).length;
+  return { layer: row, head: column, weights, strongest, hits, rows: framed.length,
     name: `block ${row}, ${name}` };
 }
 
@@ -127,20 +121,16 @@ function replayCurves(snapshots, state, low) {
   return frames;
 }
 
-function rightOf(right) {
-  return right.filter(Boolean).length;
-}
+const rightOf = (right) => right.filter(Boolean).length;
 
 // What was written, each word with a sign, above what was expected; returns where they end.
 function drawReplayedWords(group, { written, expected, right, query_tokens: rows }, width, wide) {
   const wrote = written.map((word, i) => ({
     text: `${right[i] ? "✓" : "✗"} ${word}`, right: right[i], key: `wrote ${i}`, links: "",
-    words: `written word ${i}, “${word}”: ${right[i] ? "right" : "not right here"}`,
-  }));
+    words: `written word ${i}, “${word}”: ${right[i] ? "right" : "not right here"}` }));
   const wanted = expected.map((word, i) => ({
     text: word, right: null, key: `expected ${i}`, links: rows[i] === word ? `row${i}` : "",
-    words: `expected word ${i}: “${word}”`,
-  }));
+    words: `expected word ${i}: “${word}”` }));
   const inMap = !wide && String(expected) === String(rows); // the map's rows are these words
   const rowsOfChips = [["wrote", wrote], ["expected", inMap ? [] : wanted]]
     .filter(([, row]) => row.length);
@@ -150,41 +140,31 @@ function drawReplayedWords(group, { written, expected, right, query_tokens: rows
     names.push({ name, y });
     y = placeChips(row, name, { y, width }, chips);
   }
-  join(layer(group, "names"), "text", names, ({ name }) => name, ({ name, y }) => ({
-    text: name, class: "small end", x: 60, y: y + 16,
-  }));
+  put.text(group, "names", names, ({ name, y }) => [name, 60, y + 16, "small end"], "name");
   drawReplayChips(group, chips);
   return chips.length ? y + 6 : 0;
 }
 
 // Sets words in lines, adds them to `chips`, and returns where they end.
 function placeChips(row, name, { y, width }, chips) {
-  const shown = row.slice(0, MOST_REPLAYED), more = row.length - shown.length;
+  const more = row.length - MOST_REPLAYED;
   const rest = { text: `and ${more} more`, key: `${name} more`, links: "", words: `${more} more` };
-  let x = 70;
-  for (const chip of more ? [...shown, rest] : shown) {
-    const text = fitted(chip.text, Math.min(150, width - 90), 13);
-    const wide = textWidth(text, 13) + 12;
-    if (x + wide > width && x > 70) [x, y] = [70, y + 26];
-    chips.push({ ...chip, text, x, y, wide });
-    x += wide + 4;
-  }
-  return y + 28;
+  const all = (more > 0 ? [...row.slice(0, MOST_REPLAYED), rest] : row).map((chip) =>
+    ({ ...chip, word: fitted(chip.text, Math.min(150, width - 90), 13) }));
+  const sizes = all.map(({ word }) => textWidth(word, 13) + 12);
+  const { places, bottom } = wrapped(sizes, { x: 70, y, width: width - 70, high: 22 });
+  chips.push(...all.map((chip, i) => ({ ...chip, ...places[i] })));
+  return bottom + 6;
 }
 
 function drawReplayChips(group, chips) {
   const strokes = new Map([[true, "var(--value)"], [false, "var(--minus)"]]);
-  join(layer(group, "chips"), "rect", chips, ({ key }) => key, (chip) => ({
-    x: chip.x, y: chip.y, width: chip.wide, height: 22, rx: 7, fill: "var(--card)",
-    stroke: strokes.get(chip.right) ?? "var(--line)", "stroke-width": 1.5,
-    "stroke-dasharray": chip.right === false ? "4 3" : null, ...told(chip.words, chip.links),
-  }));
-  join(layer(group, "texts"), "text", chips, ({ key }) => key, ({ text, x, y }) => ({
-    text, class: "size-13", x: x + 6, y: y + 15, "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.box(group, "chips", chips, ({ x, y, width, height, word, right, words, links }) => ({
+    x, y, width, height, rx: 7, word, font: "size-13", class: null, fill: "var(--card)",
+    stroke: strokes.get(right) ?? "var(--line)", "stroke-width": 1.5,
+    "stroke-dasharray": right === false ? "4 3" : null, ...told(words, links) }));
 }
 
-// The chosen weights as a map: rows look at columns.
 function drawReplayMap(group, now, look, { x, y, width, high }) {
   const { weights } = look, rows = weights.length, columns = weights[0].length;
   const longest = (words) => Math.max(...words.map((word) => textWidth(fitted(word, 80, 12), 12)));
@@ -196,10 +176,8 @@ function drawReplayMap(group, now, look, { x, y, width, high }) {
   const wide = Math.min(44, (width - names - 24) / columns);
   const tall = Math.max(12, Math.min(28, (high - (top - y) - low) / rows));
   const bottom = top + tall * rows, at = { left, top, wide, tall, bottom, names };
-  join(layer(group, "heading"), "text", heading, (_, i) => i, (text, i) => ({
-    text: fitted(text, width, i ? 12 : 14, i ? 400 : 600), class: i ? "small" : "strong", x,
-    y: y + 14 + 16 * i,
-  }));
+  put.text(group, "heading", heading, (text, i) =>
+    [fitted(text, width, i ? 12 : 14, i ? 400 : 600), x, y + 14 + 16 * i, i ? "small" : "strong"]);
   drawReplayCells(group, now, look, at);
   drawReplayRows(layer(group, "rows"), now, look, at);
   drawReplayColumns(layer(group, "columns"), now, look, at);
@@ -214,26 +192,21 @@ function drawReplayCells(group, now, { weights, strongest }, { left, top, wide, 
     const words = `“${rows[query]}” looks at “${columns[key]}”: ${weightWords(weight)}${frame}`;
     return { query, key, weight, name, words };
   }));
-  join(layer(group, "cells"), "rect", cells, ({ name }) => name, (cell) => ({
-    x: left + wide * cell.key, y: top + tall * cell.query, width: wide, height: tall,
-    class: "cell", fill: Number.isNaN(cell.weight) ? "var(--hidden)" : shade(cell.weight),
-    ...told(cell.words, `cell${cell.name}`),
-  }));
-  join(layer(group, "frames"), "rect", now.true_cells, String, ([query, key]) => ({
-    x: left + wide * key, y: top + tall * query, width: wide, height: tall, fill: "none",
-    stroke: "var(--query)", "stroke-width": 2.5, "pointer-events": "none",
-  }));
+  put.rect(group, "cells", cells, (cell) => ({
+    x: left + wide * cell.key, y: top + tall * cell.query, width: wide, height: tall, class: "cell",
+    fill: Number.isNaN(cell.weight) ? "var(--hidden)" : shade(cell.weight),
+    ...told(cell.words, `cell${cell.name}`) }), "name");
+  put.rect(group, "frames", now.true_cells, ([query, key]) => ({
+    x: left + wide * key, y: top + tall * query, width: wide, height: tall, ...pen("--query", 2.5),
+  }), String);
   const dots = strongest.map((row, query) => ({ ...row, query })).filter(({ best }) => best >= 0);
-  join(layer(group, "dots"), "circle", dots, ({ query }) => query, ({ best, query }) => ({
+  put.circle(group, "dots", dots, ({ best, query }) => ({
     cx: left + wide * (best + 0.5), cy: top + tall * (query + 0.5),
     r: Math.max(1.5, Math.min(4, wide / 4, tall / 4)), fill: "var(--paper)", stroke: "var(--ink)",
-    "pointer-events": "none",
-  }));
+  }), "query");
 }
 
-function weightWords(weight) {
-  return Number.isNaN(weight) ? "no number" : weight.toFixed(3);
-}
+const weightWords = (weight) => Number.isNaN(weight) ? "no number" : weight.toFixed(3);
 
 // The words that look, and behind a row with a frame whether its largest weight is in it.
 function drawReplayRows(group, now, { weights, strongest }, { left, top, wide, tall, names }) {
@@ -246,28 +219,25 @@ function drawReplayRows(group, now, { weights, strongest }, { left, top, wide, t
     return `“${rows[query]}” looks most at ${most}${found}`;
   };
   const links = (query) => columns.map((_, key) => `cell${query}-${key}`).join(" ");
-  join(layer(group, "words"), "text", strongest, (_, query) => query, (row, query) => ({
-    text: fitted(rows[query], names - 10, 12), class: "small end", x: left - 7, y: y(query),
-    ...told(tells(row, query), `row${query} ${links(query)}`),
-  }));
+  put.text(group, "words", strongest, (row, query) => [
+    fitted(rows[query], names - 10, 12), left - 7, y(query), "small end",
+    told(tells(row, query), `row${query} ${links(query)}`)], (_, query) => query);
   const signs = strongest.map((row, query) => ({ ...row, query })).filter(({ framed }) => framed);
-  join(layer(group, "signs"), "text", signs, ({ query }) => query, ({ hit, query }) => ({
-    text: hit ? "✓" : "✗", class: "small", x: end + 6, y: y(query), "aria-hidden": "true",
-  }));
+  put.label(group, "signs", signs, ({ hit, query }) =>
+    [hit ? "✓" : "✗", end + 6, y(query), "small"], "query");
 }
 
 function drawReplayColumns(group, now, { weights }, { left, wide, bottom }) {
   const { key_tokens: columns } = now, apart = Math.ceil(13 / wide);
   const shown = columns.map((word, key) => ({ word, key })).filter(({ key }) => key % apart === 0);
   const links = (key) => weights.map((_, query) => `cell${query}-${key}`).join(" ");
-  join(layer(group, "words"), "text", shown, ({ key }) => key, ({ word, key }) => {
+  put.text(group, "words", shown, ({ word, key }) => {
     const x = left + wide * (key + 0.5) + 4, y = bottom + 14;
     const total = weights.reduce((sum, row) => sum + row[key], 0);
     return {
       text: fitted(word, 80, 12), class: "small end", x, y, transform: `rotate(-45 ${x} ${y})`,
       ...told(`“${word}” gets ${weightWords(total / weights.length)} of a row, on average`,
-        links(key)),
-    };
+        links(key)) };
   });
 }
 
@@ -282,45 +252,26 @@ function drawReplayHeads(group, now, look, { x, y, width, high, page }) {
   const all = [...Array(layers).keys()].flatMap((row) => names.map((head, i) => ({
     ...lookAtSnapshot(now, { layer: row, head }), x: x + (i % columns) * (side + gap),
     label: head === null ? (side > 44 ? `${row}.mean` : "mean") : `${row}.${head}`,
-    y: y + 20 + (row * lines + Math.floor(i / columns)) * line,
-  })));
-  join(layer(group, "title"), "text", ["all heads"], () => 0, (text) => ({
-    text, class: "strong", x, y: y + 14,
-  }));
-  join(layer(group, "boxes"), "rect", all, ({ name }) => name, (one) => ({
+    y: y + 20 + (row * lines + Math.floor(i / columns)) * line })));
+  put.text(group, "title", [["all heads", x, y + 14, "strong"]]);
+  put.rect(group, "boxes", all, (one) => ({
     class: "box", x: one.x, y: one.y, width: side, height: side, rx: 6,
     ...choosable(headTells(one), one.layer === look.layer && one.head === look.head,
-      () => page.set({ layer: one.layer, head: one.head })),
-  }));
-  const shades = all.flatMap((one) => replayShades(one, side));
-  join(layer(group, "maps"), "path", shades, ({ name }) => name, ({ d, level }) => ({
-    d, fill: shade(level), "pointer-events": "none", class: "still",
-  }));
+      () => page.set({ layer: one.layer, head: one.head })) }), "name");
+  const shades = all.flatMap(({ name, weights, x, y }) =>
+    mapShades(name, weights, [x, y], side));
+  put.path(group, "maps", shades);
   const lined = all.flatMap((one) => [
     { ...one, key: `${one.name} name`, text: one.label },
     { ...one, key: `${one.name} hits`, text: `${one.hits}/${one.rows}`, low: 13 },
   ]).filter(({ low, rows }) => !low || rows);
-  join(layer(group, "names"), "text", lined, ({ key }) => key, ({ text, x, y, low = 0 }) => ({
-    text, class: "small middle", x: x + side / 2, y: y + side + 12 + low, "aria-hidden": "true",
-  }));
+  put.label(group, "names", lined, ({ text, x, y, low = 0 }) =>
+    [text, x + side / 2, y + side + 12 + low, "small middle"]);
   return y + 20 + layers * lines * line;
 }
 
-function headTells({ name, hits, rows }) {
-  return rows ? `${name}: ${hits} of ${rows} rows in frame` : name;
-}
-
-// The cells of one small map, those of about the same weight as one path.
-function replayShades({ name, weights, x, y }, side) {
-  const inner = side - 8, wide = inner / weights[0].length, high = inner / weights.length;
-  const paths = new Map();
-  weights.forEach((row, i) => row.forEach((weight, j) => {
-    const level = Math.ceil(Math.min(1, weight) * 6 - 0.12) / 6;
-    const cell = `M${x + 4 + j * wide} ${y + 4 + i * high}h${wide}v${high}h${-wide}z`;
-    if (level > 0) paths.set(level, (paths.get(level) ?? "") + cell);
-  }));
-  return [...paths].map(([level, d]) => ({ name: `${name}.${level}`, level, d }));
-}
+const headTells = ({ name, hits, rows }) =>
+  rows ? `${name}: ${hits} of ${rows} rows in frame` : name;
 
 function replayFacts(last, now, look) {
   const { step, loss, expected, right, framed } = now;

@@ -1,27 +1,22 @@
 // A small model as a graph: each path from one part to another is an edge that can be cut.
 
 import { circuitOf, edgeName, readCut } from "./circuit_pass.js";
-import { choosable, element, join, layer, set, shade, told } from "../../explorables/web/draw.js";
+import { choosable, layer, pen, put, told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
 import { firstLargest } from "../../explorables/web/ranking.js";
-import { mapShades } from "../../explorables/web/small_map.js";
+import { headRows, mapShades } from "../../explorables/web/small_map.js";
 import { modelOf } from "../../explorables/web/weights.js";
 
 const MOST_READ = 300; // cases whose results are kept
 const DOT = 13, MAP = 92; // pixels from edge to edge where they arrive, and of a head's map
 const READS = { q: ["queries", "--query"], k: ["keys", "--key"], v: ["values", "--value"] };
 
-export function CircuitGraph(view) {
-  return frame(view, {
-    name: "Circuit graph",
-    traits: ["cut", "costs"],
-    controls: circuitControls,
-    load: modelOf,
-    draw: drawCircuit,
-  });
-}
+export const CircuitGraph = (view) => frame(view, {
+  name: "Circuit graph",
+  traits: ["cut", "costs"],
+  controls: circuitControls, load: modelOf, draw: drawCircuit });
 
 function circuitControls(make, page) {
   const [edges, circuit] = ["edges", "circuit"].map((name) => page.model.get(name));
@@ -31,14 +26,9 @@ function circuitControls(make, page) {
     cuts["Only the circuit"] = edges.filter((edge) => !inside(edge));
     cuts["All but the circuit"] = edges.filter(inside);
   }
-  const buttons = Object.entries(cuts).map(([text, cut]) => {
-    const button = element("button", { type: "button", text, onclick: () => page.set({ cut }) });
-    page.updates.push(() => {
-      const chosen = cutName(page.model.get("cut")) === cutName(cut);
-      set(button, { "aria-pressed": String(chosen) });
-    });
-    return button;
-  });
+  const isNow = (cut) => cutName(page.model.get("cut")) === cutName(cut);
+  const buttons = Object.entries(cuts).map(([text, cut]) =>
+    make.button(text, () => ({ cut }), () => ({ "aria-pressed": String(isNow(cut)) })));
   return [...buttons, make.toggle("width: what its cut would cost", "costs")];
 }
 
@@ -53,15 +43,12 @@ function drawCircuit({ cut, costs }, page, { model }) {
   drawEdges(layer(svg, "edges"), look, plan, page);
   drawParts(layer(svg, "parts"), look, plan);
   const end = drawRight(layer(svg, "shares"), look, { y: plan.high + 12, width });
-  set(svg, { width, height: end });
-  return circuitFacts(look, page);
+  return { ...circuitFacts(look, page), height: end };
 }
 
 // What is right with some edges cut: of all cases, those read so far
 
-function cutName(cut) {
-  return cut.map(edgeName).sort().join();
-}
+const cutName = (cut) => cut.map(edgeName).sort().join();
 
 function withEdgeSwitched(cut, edge) {
   const without = cut.filter((one) => edgeName(one) !== edgeName(edge));
@@ -74,9 +61,7 @@ function othersCut(edges, cut) {
 }
 
 // The text below all edges: what is left and what is cut, or the circuit and all but it.
-function cutBeside({ outside }, cut) {
-  return cut.length ? cut : outside;
-}
+const cutBeside = ({ outside }, cut) => cut.length ? cut : outside;
 
 // Reads what a picture needs: the means, all edges, this case, what is beside it, and, where
 // costs are asked for, the case with each edge switched.
@@ -141,22 +126,16 @@ function lookOfCuts(study, cut, costs) {
     alone: result(othersCut(edges, beside)) };
 }
 
-function rightAndLoss({ right, count, loss }) {
-  return `${(100 * right / count).toFixed(1)} % right, loss ${loss.toFixed(2)} nats`;
-}
+const rightAndLoss = ({ right, count, loss }) =>
+  `${(100 * right / count).toFixed(1)} % right, loss ${loss.toFixed(2)} nats`;
 
 function receiverName(receiver) {
   const [block, head, part] = receiver.split(".");
   return part ? `${READS[part][0]} of head ${block}.${head}` : receiver;
 }
 
-function senderName(sender) {
-  return sender === "embedding" ? sender : `head ${sender}`;
-}
-
-function edgeWords({ sender, receiver }) {
-  return `${senderName(sender)} to ${receiverName(receiver)}`;
-}
+const edgeWords = ({ sender, receiver }) =>
+  `${sender === "embedding" ? sender : `head ${sender}`} to ${receiverName(receiver)}`;
 
 // Picture
 
@@ -171,16 +150,16 @@ function circuitPlan({ edges, heads }, width) {
   const deep = wide ? MAP + 26 : MAP + 42, ends = wide ? 84 : 34;
   const step = wide ? (width - 2 * ends - blocks * deep - 4) / (blocks + 1) : 84;
   const middle = Math.max(whole, wide ? 0 : width - 4) / 2, parts = new Map();
-  const put = (name, stage, cross, size) => parts.set(name, { stage, cross, size,
+  const add = (name, stage, cross, size) => parts.set(name, { stage, cross, size,
     from: stage && ends + step + (stage - 1) * (deep + step),
     deep: stage > 0 && stage <= blocks ? deep : ends });
-  put("embedding", 0, middle - 45, 90);
+  add("embedding", 0, middle - 45, 90);
   heads.forEach((name, i) => {
     const slot = slots - each + i % each, stage = 1 + Math.floor(i / each);
-    put(name, stage, middle - whole / 2 + slot * (size + gap), size);
+    add(name, stage, middle - whole / 2 + slot * (size + gap), size);
   });
   const last = Math.max(90, (1 + heads.length) * DOT + 14);
-  put("logits", blocks + 1, middle - last / 2, last);
+  add("logits", blocks + 1, middle - last / 2, last);
   const lane = middle - whole / 2 + Math.ceil(slots / 2) * (size + gap) - gap / 2;
   const total = parts.get("logits").from + ends;
   return { wide, parts, lane, stage: (i) => ({ from: ends + step + (i - 1) * (deep + step), deep }),
@@ -225,28 +204,26 @@ function edgeWay(plan, edge) {
 function drawEdges(group, { edges, now }, plan, page) {
   const color = ({ receiver }) => `var(${READS[receiver.split(".")[2]]?.[1] ?? "--ink"})`;
   const rise = ({ then, gone }) => (then && !gone ? Math.max(0, then.loss - now.loss) : 0);
-  const most = Math.max(1e-9, ...edges.map(rise)), key = ({ name }) => name;
+  const most = Math.max(1e-9, ...edges.map(rise));
   const ordered = [...edges.filter(({ gone }) => gone), ...edges.filter(({ gone }) => !gone)];
-  join(layer(group, "lines"), "path", ordered, key, (edge) => ({
+  put.path(group, "lines", ordered, (edge) => ({
     d: edgeWay(plan, edge), fill: "none", stroke: edge.gone ? "var(--soft)" : color(edge),
     "stroke-width": edge.gone ? 1 : edge.then ? 1.2 + 6 * rise(edge) / most : 2.2,
-    "stroke-dasharray": edge.gone ? "2 5" : "none", "data-links": edge.name,
-  }));
+    "stroke-dasharray": edge.gone ? "2 5" : "none", "data-links": edge.name }), "name");
   const turn = ({ edge }) => () => page.set({ cut: withEdgeSwitched(page.model.get("cut"), edge) });
-  join(layer(group, "ways"), "path", edges, key, (edge) => ({
-    d: edgeWay(plan, edge), class: "hand", "data-of": edge.name, onclick: turn(edge),
-  }));
-  join(layer(group, "near"), "circle", edges, key, (edge) => { // what a finger hits around a dot
+  put.path(group, "ways", edges, (edge) =>
+    ({ d: edgeWay(plan, edge), class: "hand", "data-of": edge.name, onclick: turn(edge) }), "name");
+  put.circle(group, "near", edges, (edge) => { // what a finger hits around a dot
     const { along, cross } = arrival(plan, edge), [cx, cy] = plan.at(along, cross);
     return { cx, cy, r: DOT / 2 + 1, fill: "transparent", "data-of": edge.name,
       onclick: turn(edge) };
-  });
-  join(layer(group, "dots"), "circle", edges, key, (edge) => {
+  }, "name");
+  put.circle(group, "dots", edges, (edge) => {
     const { along, cross } = arrival(plan, edge), [cx, cy] = plan.at(along, cross);
     return { cx, cy, r: 5, fill: edge.gone ? "var(--paper)" : color(edge),
       stroke: edge.gone ? "var(--soft)" : color(edge),
       ...choosable(edgeTold(edge), edge.gone, turn(edge), edge.name) };
-  });
+  }, "name");
 }
 
 function edgeTold(edge) {
@@ -261,31 +238,27 @@ function drawParts(group, { heads, now, all }, plan) {
     const { from, deep, cross, size } = plan.parts.get(name), [x, y] = plan.at(from, cross);
     return plan.wide ? { x, y, width: deep, height: size } : { x, y, width: size, height: deep };
   };
-  join(layer(group, "boxes"), "rect", [...plan.parts.keys()], String, (name) => ({
-    ...box(name), rx: 8, class: "box",
-  }));
-  join(layer(group, "names"), "text", [...plan.parts.keys()], String, (name) => {
+  put.rect(group, "boxes", [...plan.parts.keys()], (name) =>
+    ({ ...box(name), rx: 8, class: "box" }), String);
+  put.text(group, "names", [...plan.parts.keys()], (name) => {
     const { x, y, width, height } = box(name), head = heads.includes(name);
     return { text: head ? `head ${name}` : name, class: "middle strong size-13",
       x: x + width / 2 + (head && plan.wide ? 8 : 0),
       y: y + (!head ? height / 2 + 5 : plan.wide ? (height - MAP) / 2 : 30) };
-  });
+  }, String);
   const corner = (name) => {
     const { x, y, width, height } = box(name), low = plan.wide ? (height - MAP) / 2 + 6 : 34;
     return [x + (plan.wide ? 20 : (width - MAP) / 2), y + low];
   };
   const weights = (now ?? all)?.weights, shades = !weights ? [] : heads.flatMap((name) =>
-    mapShades([name, 0], weights.get(name), corner(name), MAP));
-  join(layer(group, "frames"), "rect", heads, String, (name) => ({
+    mapShades(name, headRows(weights.get(name), 0), corner(name), MAP));
+  put.rect(group, "frames", heads, (name) => ({
     x: corner(name)[0], y: corner(name)[1], width: MAP, height: MAP, fill: "var(--none)", rx: 4,
-  }));
-  join(layer(group, "maps"), "path", shades, ({ name }) => name, ({ d, level }) => ({
-    d, fill: shade(level), class: "still", "pointer-events": "none",
-  }));
+  }), String);
+  put.path(group, "maps", shades);
   drawLetters(group, plan);
 }
 
-// q, k and v, each where its edges arrive.
 function drawLetters(group, plan) {
   const letters = new Map();
   for (const edge of plan.edges) {
@@ -293,11 +266,11 @@ function drawLetters(group, plan) {
     if (part) letters.set(edge.receiver, [...(letters.get(edge.receiver) ?? []),
       arrival(plan, edge)]);
   }
-  join(layer(group, "letters"), "text", [...letters], ([name]) => name, ([name, places]) => {
+  put.label(group, "letters", [...letters], ([name, places]) => {
     const cross = places.reduce((sum, one) => sum + one.cross, 0) / places.length;
     const [x, y] = plan.at(places[0].along + 15, cross);
-    return { text: name.at(-1), x, y: y + 4, class: "middle number strong", "aria-hidden": "true" };
-  });
+    return { text: name.at(-1), x, y: y + 4, class: "middle number strong" };
+  }, ([name]) => name);
 }
 
 // What is right with all edges, with those that are left, and with those alone that are cut; where
@@ -310,27 +283,19 @@ function drawRight(group, { edges, cut, all, beside, left, alone, chance }, { y,
     .filter(([, result]) => result);
   const x = wide ? 150 : 0, end = wide ? width - 210 : width - 2, top = (i) => y + i * line;
   const long = ({ right, count }) => (right / count) * (end - x), low = wide ? 4 : 18;
-  join(layer(group, "labels"), "text", rows, (_, i) => i, ([name], i) => ({
-    text: name, class: "size-13", x: 0, y: top(i) + 14,
-  }));
-  join(layer(group, "rooms"), "rect", rows, (_, i) => i, (_, i) => ({
-    x, y: top(i) + low, width: end - x, height: 12, rx: 3, fill: "var(--none)",
-  }));
-  join(layer(group, "bars"), "rect", rows, (_, i) => i, ([name, result], i) => ({
+  put.text(group, "labels", rows, ([name], i) => [name, 0, top(i) + 14, "size-13"]);
+  put.rect(group, "rooms", rows, (_, i) =>
+    ({ x, y: top(i) + low, width: end - x, height: 12, rx: 3, fill: "var(--none)" }));
+  put.rect(group, "bars", rows, ([name, result], i) => ({
     x, y: top(i) + low, width: Math.max(1, long(result)), height: 12, rx: 3,
-    fill: i === 2 ? "var(--minus)" : "var(--plus)", ...told(`${name}: ${rightAndLoss(result)}`),
-  }));
-  join(layer(group, "numbers"), "text", rows, (_, i) => i, ([, result], i) => ({
-    text: rightAndLoss(result), class: "number end", x: width - 2, y: top(i) + 14,
-    "aria-hidden": "true",
-  }));
-  join(layer(group, "chance"), "path", rows.length ? [0] : [], String, () => ({
+    fill: i === 2 ? "var(--minus)" : "var(--plus)", ...told(`${name}: ${rightAndLoss(result)}`) }));
+  put.label(group, "numbers", rows, ([, result], i) =>
+    [rightAndLoss(result), width - 2, top(i) + 14, "number end"]);
+  put.path(group, "chance", rows.length ? [0] : [], () => ({
     d: rows.map((_, i) => `M${x + chance * (end - x)} ${top(i) + low - 3}v18`).join(""),
-    stroke: "var(--ink)", "stroke-dasharray": "3 3", fill: "none",
-  }));
-  join(layer(group, "chance name"), "text", rows.length ? [0] : [], String, () => ({
-    text: "chance", class: "small", x: x + chance * (end - x) + 4, y: top(rows.length) + 10,
-  }));
+    ...pen("--ink", 1, "3 3") }), String);
+  put.text(group, "chance name", rows.length ? [0] : [], () =>
+    ["chance", x + chance * (end - x) + 4, top(rows.length) + 10, "small"], String);
   return top(3) + 14;
 }
 

@@ -1,8 +1,8 @@
 // The forward pass of an attention-only decoder in which each path from one part to another can be
 // cut: `interpretability.circuits.EdgeGraph` in the page, for one row at a time.
 
-import { attentionScores, linear, maskedSoftmax, sinusoid, Tensor, weightedValues,
-} from "../../explorables/web/transformer.js";
+import { attentionScores, linear, maskedSoftmax, sinusoid, Tensor,
+  weightedValues, } from "../../explorables/web/transformer.js";
 
 // A model as its heads by name, and for each receiver the senders whose edges lead there.
 export function circuitOf(model, edges) {
@@ -32,9 +32,7 @@ function ownMatrices(model, attention, head) {
   return { W_Q, W_K, W_V, W_O: { weight: W_O } };
 }
 
-export function edgeName([sender, receiver]) {
-  return `${sender} ${receiver}`;
-}
+export const edgeName = ([sender, receiver]) => `${sender} ${receiver}`;
 
 // One row with these edges cut, whose receivers read the senders' means: the logits, and what each
 // sender sends. What `known` has under a key, which tells all that leads to a head, is taken.

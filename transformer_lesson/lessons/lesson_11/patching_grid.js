@@ -1,7 +1,7 @@
 // Two prompts that differ: which vector of the clean run brings the clean answer back?
 
-import { choosable, fitted, fixed, inkOn, join, layer, set, signed } from "../../explorables/web/draw.js";
-import { textWidth, told } from "../../explorables/web/draw.js";
+import { choosable, fitted, fixed, inkOn, layer, pen, put, signed, textWidth,
+  told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { generate, logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
@@ -14,15 +14,11 @@ const LONGEST_PROMPT = { sentence: 14, ids: 48 }; // words and marks, or ids
 const WORTH_TRACING = 0.05; // nats: below that there is nothing to trace
 const MOST_ANSWERS = 4; // tokens whose probabilities are drawn
 
-export function PatchingGrid(view) {
-  return frame(view, {
-    name: "Patching grid",
-    traits: ["clean", "corrupted", "answer", "heads"],
-    controls: (make, page) => patchControls(make, page, { size: 30 }),
-    load: modelOf,
-    draw: drawPatching,
-  });
-}
+export const PatchingGrid = (view) => frame(view, {
+  name: "Patching grid",
+  traits: ["clean", "corrupted", "answer", "heads"],
+  controls: (make, page) => patchControls(make, page, { size: 30 }),
+  load: modelOf, draw: drawPatching });
 
 function patchControls(make, page, field) {
   const last = () => (page.read?.length ?? 1) - 1;
@@ -30,15 +26,12 @@ function patchControls(make, page, field) {
   return [
     make.text("Clean", "clean", field),
     make.text("Corrupted", "corrupted", field),
-    make.slider("Answer after", "answer", () => ({ min: 0, max: last(), step: 1 }), name),
-    make.choice("Patch", "heads", () => [[false, "residual stream"], [true, "heads"]]),
-  ];
+    make.slider("Answer after", "answer", () => [0, last()], name),
+    make.choice("Patch", "heads", [[false, "residual stream"], [true, "heads"]])];
 }
 
 function drawPatching(state, page, { model, tokenizer }) {
-  const read = (text) => {
-    return tokenizer ? readWords(text, page, tokenizer) : readIds(text, model.config);
-  };
+  const read = (text) => tokenizer ? readWords(text, page, tokenizer) : readIds(text, model.config);
   const clean = read(state.clean), corrupted = read(state.corrupted);
   const problem = clean.problem ?? corrupted.problem ?? unpatchable(clean, corrupted);
   if (problem) return problem;
@@ -56,8 +49,7 @@ function drawPatching(state, page, { model, tokenizer }) {
   drawSites(layer(svg, "sites"), look, place);
   drawPatchCells(layer(svg, "cells"), look, place);
   const end = drawAnswers(layer(svg, "answers"), look, place.answers);
-  set(svg, { width, height: Math.max(place.bottom + 4, end) });
-  return patchFacts(look);
+  return { ...patchFacts(look), height: Math.max(place.bottom + 4, end) };
 }
 
 // Prompts
@@ -131,8 +123,7 @@ function streamSites({ config }, translates) {
   const embedding = translates ? "source_embedding" : "embedding";
   return [{ label: "embedding", short: "embedding", point: `${embedding}.output` },
     ...Array.from({ length: config.n_layers }, (_, i) => ({
-      label: `after block ${i}`, short: `block ${i}`, point: `${stack}.${i}.output`,
-    }))];
+      label: `after block ${i}`, short: `block ${i}`, point: `${stack}.${i}.output` }))];
 }
 
 function headSites({ config }, translates) {
@@ -180,9 +171,7 @@ function lookOfPatch(trace, page) {
   return { ...trace, tops, shown, works: Boolean(page.work) };
 }
 
-function patchCellName({ site, position }) {
-  return `${site}.${position}`;
-}
+const patchCellName = ({ site, position }) => `${site}.${position}`;
 
 // Picture
 
@@ -211,27 +200,22 @@ function patchPlaces(width, { clean, sites, heads }) {
 
 function drawPromptTokens(group, { clean, corrupted }, place, page) {
   const others = page.model.get("others"), pairs = clean.tokens.map((token, i) => ({
-    token, i, now: corrupted.tokens[i], differs: token !== corrupted.tokens[i],
-  }));
+    token, i, now: corrupted.tokens[i], differs: token !== corrupted.tokens[i] }));
   const replace = (i) => () => page.set({
     corrupted: clean.tokens.filter((token) => token !== "<eos>")
-      .map((token, j) => (i === j ? others[i] : token)).join(" "),
-  });
+      .map((token, j) => (i === j ? others[i] : token)).join(" ") });
   const words = ({ token, now, differs, i }) => {
     const name = `token ${i}, “${token}”`;
     return differs ? `${name}, became “${now}”` : name;
   };
   const can = ({ token, i }) => others[i] !== undefined && token !== "<eos>";
-  join(layer(group, "boxes"), "rect", pairs, ({ i }) => i, (pair) => ({
+  put.rect(group, "boxes", pairs, (pair) => ({
     ...place.token(pair.i), rx: 6, class: "box", ...(can(pair)
       ? choosable(pair.differs ? words(pair) : `${words(pair)}: replace it by “${others[pair.i]}”`,
         pair.differs, replace(pair.i), `at${pair.i}`)
-      : told(words(pair), `at${pair.i}`)),
-  }));
+      : told(words(pair), `at${pair.i}`)) }), "i");
   const texts = pairs.flatMap((pair) => tokenTexts(pair, place));
-  join(layer(group, "words"), "text", texts, ({ name }) => name, ({ name, ...text }) => ({
-    ...text, "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.label(group, "words", texts, ({ name, ...text }) => text, "name");
 }
 
 // The clean token and what it became, below each other or in one line.
@@ -260,45 +244,31 @@ function drawSites(group, { sites }, { across, cell, wide, high, label, room, to
     return { text, x: at(sites.findIndex(({ group: other }) => other === text)).x, y: 16,
       class: "small" };
   });
-  join(layer(group, "names"), "text", [...names, ...groups], (_, i) => i, (name) => ({
-    ...name, "aria-hidden": "true",
-  }));
+  put.label(group, "names", [...names, ...groups]);
   const lines = across ? [{ text: "clean", y: 19 }, { text: "corrupted", y: 38 }] : [];
-  join(layer(group, "lines"), "text", lines, ({ text }) => text, ({ text, y }) => ({
-    text, x: label - 8, y, class: "small end", "aria-hidden": "true",
-  }));
+  put.label(group, "lines", lines, ({ text, y }) => [text, label - 8, y, "small end"], "text");
 }
 
 function drawPatchCells(group, look, place) {
   const { cells, sites, clean, shown } = look, { cell, wide, high } = place;
   const large = cells.filter(({ share }) => Math.abs(share) >= 0.05 && high >= 16 &&
     wide >= (share < 0 ? 25 : 19));
-  join(layer(group, "shares"), "rect", cells, patchCellName, (one) => ({
+  put.rect(group, "shares", cells, (one) => ({
     ...cell(one), width: wide, height: high, class: "cell", fill: signed(one.share, 1),
     ...told(`${sites[one.site].label}, token ${one.position} “${clean.tokens[one.position]}”: ` +
-      `${fixed(one.share, 2)} comes back`, `at${one.position}`),
-    "data-preview": patchCellName(one),
-  }));
-  join(layer(group, "numbers"), "text", large, patchCellName, (one) => ({
-    text: fixed(one.share, wide >= 34 ? 2 : 1), x: cell(one).x + wide / 2,
-    y: cell(one).y + high / 2 + 4, "aria-hidden": "true", "pointer-events": "none",
-    class: "number middle", fill: inkOn(signed(one.share, 1)),
-  }));
-  join(layer(group, "shown"), "rect", shown ? [shown] : [], () => 0, (one) => ({
-    ...cell(one), width: wide, height: high, fill: "none", stroke: "var(--ink)",
-    "stroke-width": 2, "pointer-events": "none",
-  }));
+      `${fixed(one.share, 2)} comes back`, `at${one.position}`), "data-preview": patchCellName(one),
+  }), patchCellName);
+  put.label(group, "numbers", large, (one) => [
+    fixed(one.share, wide >= 34 ? 2 : 1), cell(one).x + wide / 2, cell(one).y + high / 2 + 4,
+    "number middle", { fill: inkOn(signed(one.share, 1)) }], patchCellName);
+  put.rect(group, "shown", shown ? [shown] : [], (one) =>
+    ({ ...cell(one), width: wide, height: high, ...pen("--ink", 2) }));
   const steps = look.heads ? [] : carriers(look).slice(1).map((to, i) => [carriers(look)[i], to]);
-  join(layer(group, "path"), "path", steps, ([, to]) => to.site, ([from, to]) => ({
-    d: stepBetween(cell(from), cell(to), place), fill: "none", stroke: "var(--value)",
-    "stroke-width": 3, "pointer-events": "none",
-  }));
+  put.path(group, "path", steps, ([from, to]) =>
+    ({ d: stepBetween(cell(from), cell(to), place), ...pen("--value", 3) }), ([, to]) => to.site);
 }
 
-// In each row the cell that brings most back, where that is at least half.
-function carriers({ tops }) {
-  return tops.filter(({ share }) => share >= 0.5);
-}
+const carriers = ({ tops }) => tops.filter(({ share }) => share >= 0.5);
 
 // A curve from the end of one cell to the beginning of a later one.
 function stepBetween(from, to, { across, wide, high }) {
@@ -320,41 +290,31 @@ function drawAnswers(group, look, { x: edge, y, width }) {
     ["patched", shown, "var(--value)"]];
   const where = shown && `patched: ${sites[shown.site].label}, token ${shown.position}`;
   const notes = low && shown ? [where] : [], top = y + 18 * notes.length;
-  join(layer(group, "title"), "text", [`after “${read[at]}” comes`], () => 0, (text) => ({
-    text: fitted(text, width, 14, 600), class: "strong", x: edge, y: y + 14,
-  }));
-  join(layer(group, "notes"), "text", notes, () => 0, (text) => ({
-    text: fitted(text, width, 12), class: "small", x: edge, y: y + 32,
-  }));
-  join(layer(group, "runs"), "text", runs, ([run]) => run, ([run, one], i) => ({
-    text: fitted(!low && run === "patched" && one ? where : run, wide - 4, 12), class: "small",
-    x: first + i * wide, y: top + 34,
-  }));
-  join(layer(group, "words"), "text", ids, String, (id, row) => ({
-    text: fitted(`${id === best ? "▶ " : ""}${name(id)}`, first - edge - 12), class: "end",
-    x: first - 10, y: top + 56 + high * row, "aria-hidden": "true",
-  }));
+  put.text(group, "title", [`after “${read[at]}” comes`], (text) =>
+    [fitted(text, width, 14, 600), edge, y + 14, "strong"]);
+  put.text(group, "notes", notes, (text) => [fitted(text, width, 12), edge, y + 32, "small"]);
+  put.text(group, "runs", runs, ([run, one], i) => [
+    fitted(!low && run === "patched" && one ? where : run, wide - 4, 12), first + i * wide,
+    top + 34, "small"], ([run]) => run);
+  put.label(group, "words", ids, (id, row) => [
+    fitted(`${id === best ? "▶ " : ""}${name(id)}`, first - edge - 12), first - 10,
+    top + 56 + high * row, "end"], String);
   const cells = ids.flatMap((id, row) => runs.map(([run, one, color], i) => ({
     id, run, color, x: first + i * wide, y: top + 43 + high * row,
-    share: one ? Math.exp(one.logs[id]) : null,
-  }))).filter(({ share }) => share !== null);
+    share: one ? Math.exp(one.logs[id]) : null }))).filter(({ share }) => share !== null);
   const key = ({ run, id }) => `${run}.${id}`, most = wide - (low ? 8 : 52);
-  join(layer(group, "bars"), "rect", cells, key, ({ id, run, color, share, x, y: above }) => ({
+  put.rect(group, "bars", cells, ({ id, run, color, share, x, y: above }) => ({
     x, y: above, height: 16, rx: 2, width: Math.max(2, share * most), fill: color,
-    ...told(`“${name(id)}”, ${run} run: ${share.toFixed(3)}`, `answer${id}`),
-  }));
-  join(layer(group, "numbers"), "text", cells, key, ({ share, x, y: above }) => ({
-    text: share.toFixed(3), class: "small", "aria-hidden": "true",
-    x: low ? x : x + 6 + share * most, y: above + (low ? 28 : 13),
-  }));
+    ...told(`“${name(id)}”, ${run} run: ${share.toFixed(3)}`, `answer${id}`) }), key);
+  put.label(group, "numbers", cells, ({ share, x, y: above }) =>
+    [share.toFixed(3), low ? x : x + 6 + share * most, above + (low ? 28 : 13), "small"], key);
   return top + 44 + high * ids.length;
 }
 
 function patchFacts(look) {
   const { clean, corrupted, right, wrong, best, name, at, read, traced, cells } = look;
-  const answer = `“${name(best)}”`, [high, low] = [right, wrong].map(({ logs }) => {
-    return Math.exp(logs[best]).toFixed(2);
-  });
+  const answer = `“${name(best)}”`, [high, low] = [right, wrong].map(({ logs }) =>
+    Math.exp(logs[best]).toFixed(2));
   const said = (text) => [replacedWords(look), `The probability of ${answer} after “${read[at]}” ` +
     `goes from ${high} to ${low}.`, text,
     ...new Set([...clean.notes, ...corrupted.notes])].join(" ");
@@ -378,7 +338,6 @@ function replacedWords({ clean, corrupted }) {
   return `Replaced: ${places.map(words).join("; ")}.`;
 }
 
-// Which vectors bring the answer back.
 function comesBack({ tops, sites, clean, heads }, answer) {
   const order = fromLargest(tops.map(({ share }) => share), 4), best = tops[order[0]];
   const places = order.map((i) => {

@@ -1,32 +1,27 @@
 // How a model wrote one answer: what else was likely at each step, and where every head looked.
 
-import { choosable, fitted, join, layer, set, shade, textWidth, told } from "../../explorables/web/draw.js";
+import { choosable, fitted, layer, put, set, shade, textWidth, told,
+  wrapped } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { firstLargest, fromLargest } from "../../explorables/web/ranking.js";
 
 const WHOLE_WEIGHT = 65535; // 1, in the two bytes of a record
 const MOST_LOOKERS = 5; // heads that are named below the map
 
-export function AnswerExplorer(view) {
-  return frame(view, {
-    name: "Answer explorer",
-    traits: ["step", "layer", "head", "watched"],
-    controls: answerControls,
-    load: recordOf,
-    draw: drawAnswer,
-  });
-}
+export const AnswerExplorer = (view) => frame(view, {
+  name: "Answer explorer",
+  traits: ["step", "layer", "head", "watched"],
+  controls: answerControls, load: recordOf, draw: drawAnswer });
 
 function answerControls(make, { model }) {
   const [layers, heads] = model.get("shape"), steps = model.get("choices").length;
-  const from0 = (count) => () => ({ min: 0, max: count - 1, step: 1 });
-  const step = () => ({ min: 1, max: steps, step: 1 });
+  const from0 = (count) => () => [0, count - 1];
+  const step = () => [1, steps];
   return [
     make.slider("Token", "step", step, (value) => `${value} of ${steps}`),
     make.play("step", step, 1500),
     make.slider("Block", "layer", from0(layers)),
-    make.slider("Head", "head", from0(heads)),
-  ];
+    make.slider("Head", "head", from0(heads))];
 }
 
 // The record as the page reads it: `weight` at a step from 0.
@@ -36,9 +31,8 @@ async function recordOf(model) {
   const bytes = Uint8Array.from(atob(model.get("weights")), (letter) => letter.charCodeAt(0));
   const units = new Uint16Array(bytes.buffer), starts = [0];
   choices.forEach((_, at) => starts.push(starts[at] + layers * heads * (prompt + at)));
-  const weight = (at, [l, h], key) => {
-    return units[starts[at] + (l * heads + h) * (prompt + at) + key] / WHOLE_WEIGHT;
-  };
+  const weight = (at, [l, h], key) =>
+    units[starts[at] + (l * heads + h) * (prompt + at) + key] / WHOLE_WEIGHT;
   return { layers, heads, tokens, choices, prompt, weight, lineEnds: model.get("line_ends") };
 }
 
@@ -79,31 +73,16 @@ function lookOfAnswer(answer, state, preview) {
     weights: row(shown), word: (i) => `“${answer.tokens[i]}”` };
 }
 
-function toldChance(p) {
-  return p < 0.0001 ? "under 0.0001" : p.toFixed(4);
-}
+const toldChance = (p) => p < 0.0001 ? "under 0.0001" : p.toFixed(4);
+const chanceOf = ({ chosen, probabilities }) => probabilities[chosen];
 
-function chanceOf({ chosen, probabilities }) {
-  return probabilities[chosen];
-}
-
-// Boxes for tokens one after the other, in as many lines as they need.
-function boxesInLines(labels, { x, y, width }, high, ends = []) {
-  let [left, top] = [0, y];
-  const places = labels.map((label, i) => {
-    const wide = Math.min(width, Math.max(32, textWidth(label) + 10));
-    if (left && (left + wide > width || ends.includes(i - 1))) [left, top] = [0, top + high + 4];
-    left += wide + 4;
-    return { x: x + left - wide - 4, y: top, width: wide };
-  });
-  return { places, bottom: top + high };
-}
+const boxesInLines = (labels, room, high, ends) =>
+  wrapped(labels.map((label) => Math.min(room.width, Math.max(32, textWidth(label) + 10))),
+    { ...room, high, ends });
 
 function answerHeading(group, { x, y, width }, title, note) {
-  join(layer(group, "heading"), "text", [title, note], (_, i) => i, (text, i) => ({
-    text: fitted(text, width, i ? 12 : 14, i ? 400 : 600), x, y: y + 14 + 17 * i,
-    class: i ? "small" : "strong",
-  }));
+  put.text(group, "heading", [title, note], (text, i) =>
+    [fitted(text, width, i ? 12 : 14, i ? 400 : 600), x, y + 14 + 17 * i, i ? "small" : "strong"]);
 }
 
 // The answer, each token with its probability as number, length and strength of a bar; returns
@@ -114,32 +93,26 @@ function drawSureness(group, { tokens, choices, prompt, at, word }, page, width)
   const all = choices.map((choice, i) => ({ i, chance: chanceOf(choice) }));
   const labels = all.map(({ i }) => fitted(tokens[prompt + i], 130));
   const { places, bottom } = boxesInLines(labels, { x: 0, y: 38, width }, 42);
-  const key = ({ i }) => i, middle = (i) => places[i].x + places[i].width / 2;
-  join(layer(group, "boxes"), "rect", all, key, ({ i, chance }) => ({
-    ...places[i], height: 42, rx: 7, class: "box",
+  const middle = (i) => places[i].x + places[i].width / 2;
+  put.rect(group, "boxes", all, ({ i, chance }) => ({
+    ...places[i], rx: 7, class: "box",
     ...choosable(`token ${i + 1} of the answer, ${word(prompt + i)}: probability ` +
-      toldChance(chance), i === at, () => page.set({ step: i + 1 })),
-  }));
-  join(layer(group, "bars"), "rect", all, key, ({ i, chance }) => ({
+      toldChance(chance), i === at, () => page.set({ step: i + 1 })) }), "i");
+  put.rect(group, "bars", all, ({ i, chance }) => ({
     x: places[i].x + 4, y: places[i].y + 34, width: (places[i].width - 8) * chance, height: 5,
-    rx: 2, fill: "var(--value)", "pointer-events": "none",
-  }));
+    rx: 2, fill: "var(--value)" }), "i");
   drawTokenWords(group, all.map(({ i, chance }) => ({
-    i, x: middle(i), y: places[i].y, label: labels[i], number: chance.toFixed(2),
-  })));
+    i, x: middle(i), y: places[i].y, label: labels[i], number: chance.toFixed(2) })));
   return bottom + 14;
 }
 
-// A token and the number below it.
 function drawTokenWords(group, words) {
   const quiet = { "aria-hidden": "true", "pointer-events": "none" };
-  join(layer(group, "words"), "text", words, ({ i }) => i, ({ x, y, label, number }) => ({
-    text: label, class: "middle", x, y: y + (number ? 16 : 21), ...quiet,
-  }));
+  put.text(group, "words", words, ({ x, y, label, number }) =>
+    ({ text: label, class: "middle", x, y: y + (number ? 16 : 21), ...quiet }), "i");
   const numbers = words.filter(({ number }) => number);
-  join(layer(group, "numbers"), "text", numbers, ({ i }) => i, ({ x, y, number }) => ({
-    text: number, class: "number middle", x, y: y + 29, ...quiet,
-  }));
+  put.text(group, "numbers", numbers, ({ x, y, number }) =>
+    ({ text: number, class: "number middle", x, y: y + 29, ...quiet }), "i");
 }
 
 // The likeliest tokens at this step as bars, and all others together; returns where they end.
@@ -149,27 +122,21 @@ function drawCandidates(group, { choices, at }, y, width) {
   const rows = tokens.map((token, i) => ({ i, name: `“${token}”`, token, p: probabilities[i] }));
   const all = [...rows, { i: -1, name: `${others.toLocaleString("en")} others`, p: rest }];
   const named = Math.min(120, width * 0.36), unit = width - named - 56, high = 20;
-  const top = (n) => y + 38 + high * n, is = ({ i }) => i === chosen, key = ({ i }) => i;
+  const top = (n) => y + 38 + high * n, is = ({ i }) => i === chosen;
   answerHeading(group, { x: 0, y, width }, "what could have come",
     "the likeliest tokens at this place");
-  join(layer(group, "chosen"), "rect", [chosen], () => 0, () => ({
-    x: 0, y: top(chosen), width, height: high - 2, rx: 6, class: "box", "pointer-events": "none",
-  }));
-  join(layer(group, "bars"), "rect", all, key, (one, n) => ({
+  put.rect(group, "chosen", [chosen], () =>
+    ({ x: 0, y: top(chosen), width, height: high - 2, rx: 6, class: "box" }));
+  put.rect(group, "bars", all, (one, n) => ({
     x: named, y: top(n) + 2, height: 14, width: Math.max(1.5, one.p * unit), rx: 2,
     fill: is(one) ? "var(--value)" : one.i < 0 ? "var(--soft)" : "var(--key)",
-    ...told(`${one.name}: probability ${toldChance(one.p)}${is(one) ? ", written" : ""}`),
-  }));
-  join(layer(group, "words"), "text", all, key, (one, n) => ({
-    text: one.i < 0 ? fitted(one.name, named - 8, 12) :
-      (is(one) ? "▶ " : "") + fitted(one.token, named - (is(one) ? 28 : 8)),
-    class: one.i < 0 ? "small end" : "end", x: named - 8, y: top(n) + 14, "aria-hidden": "true",
-    "pointer-events": "none",
-  }));
-  join(layer(group, "numbers"), "text", all, key, ({ p }, n) => ({
-    text: p < 0.0005 ? "<0.001" : p.toFixed(3), class: "small", x: named + 6 + p * unit,
-    y: top(n) + 14, "aria-hidden": "true", "pointer-events": "none",
-  }));
+    ...told(`${one.name}: probability ${toldChance(one.p)}${is(one) ? ", written" : ""}`) }), "i");
+  put.label(group, "words", all, (one, n) => [
+    one.i < 0 ? fitted(one.name, named - 8, 12) :
+      (is(one) ? "▶ " : "") + fitted(one.token, named - (is(one) ? 28 : 8)), named - 8, top(n) + 14,
+    one.i < 0 ? "small end" : "end"], "i");
+  put.label(group, "numbers", all, ({ p }, n) =>
+    [p < 0.0005 ? "<0.001" : p.toFixed(3), named + 6 + p * unit, top(n) + 14, "small"], "i");
   return top(all.length) + 4;
 }
 
@@ -182,24 +149,20 @@ function drawLookedAt(group, look, page, room) {
   const labels = all.map(({ token }) => fitted(token, 130)), high = 32;
   const boxes = (labels) => boxesInLines(labels, { ...room, y: room.y + 38 }, high, lineEnds);
   const { places } = boxes(labels), whole = tokens.map((token) => fitted(token, 130)); // in the end
-  const seen = all.slice(0, -1), key = ({ i }) => i;
-  const box = (i) => ({ ...places[i], height: high, rx: 7 });
-  join(layer(group, "levels"), "rect", seen, key, ({ i, weight }) => ({
+  const seen = all.slice(0, -1);
+  const box = (i) => ({ ...places[i], rx: 7 });
+  put.rect(group, "levels", seen, ({ i, weight }) => ({
     x: places[i].x + 2, y: places[i].y + 2 + (high - 4) * (1 - weight), rx: 4,
     width: places[i].width - 4, height: (high - 4) * weight,
-    fill: "color-mix(in oklab, var(--key) 38%, var(--paper))", "pointer-events": "none",
-  }));
-  join(layer(group, "boxes"), "rect", seen, key, ({ i, weight }) => ({
+    fill: "color-mix(in oklab, var(--key) 38%, var(--paper))" }), "i");
+  put.rect(group, "boxes", seen, ({ i, weight }) => ({
     ...box(i), fill: "transparent", "data-preview": `token.${i}`,
     ...choosable(`token ${i}, ${word(i)}: weight ${weight.toFixed(3)}`, i === pinned,
-      () => page.set({ watched: i === pinned ? null : i })),
-  }));
-  join(layer(group, "frames"), "rect", all, key, ({ i }) => ({
-    ...box(i), fill: "none", "pointer-events": "none", ...frameOf(i, look),
-  }));
+      () => page.set({ watched: i === pinned ? null : i })) }), "i");
+  put.rect(group, "frames", all, ({ i }) =>
+    ({ ...box(i), fill: "none", ...frameOf(i, look) }), "i");
   drawTokenWords(group, all.map(({ i, weight }) => ({ i, x: places[i].x + places[i].width / 2,
-    y: places[i].y, label: labels[i], number: weight >= 0.005 ? weight.toFixed(2) : "",
-  })));
+    y: places[i].y, label: labels[i], number: weight >= 0.005 ? weight.toFixed(2) : "" })));
   return boxes(whole).bottom + 10;
 }
 
@@ -218,36 +181,30 @@ function drawHeadMap(group, look, page, { x, y, width }) {
   const edge = 22, top = y + 54;
   const wide = Math.min(34, (width - edge) / layers);
   const high = Math.max(14, Math.min(34, wide, 126 / heads));
-  const place = ([l, h]) => {
-    return { x: x + edge + l * wide, y: top + h * high, width: wide, height: high };
-  };
+  const place = ([l, h]) =>
+    ({ x: x + edge + l * wide, y: top + h * high, width: wide, height: high });
   answerHeading(group, { x, y, width }, `who looked at ${word(watched)}?`,
     pinned === watched ? `token ${watched}, kept until you click it again` :
       `token ${watched}; ${all.length} heads, blocks side by side`);
-  join(layer(group, "cells"), "rect", all, ({ name }) => name, ({ head: [l, h], name, given }) => ({
+  put.rect(group, "cells", all, ({ head: [l, h], name, given }) => ({
     ...place([l, h]), class: "cell", fill: shade(given), "data-preview": `head.${name}`,
     ...choosable(`block ${l}, head ${h}: ${given.toFixed(3)} of its attention at ${word(watched)}`,
       l === chosen[0] && h === chosen[1], () => page.set({ layer: l, head: h }), `head${name}`),
-  }));
-  join(layer(group, "picked"), "rect", [chosen], () => 0, (head) => ({
-    ...place(head), fill: "none", class: "picked", "pointer-events": "none", rx: 2,
-  }));
+  }), "name");
+  put.rect(group, "picked", [chosen], (head) =>
+    ({ ...place(head), fill: "none", class: "picked", rx: 2 }));
   drawMapNumbers(layer(group, "numbers"), look, { x: x + edge, y: top, wide, high });
   const end = top + heads * high, low = width < 420;
   drawMapScale(layer(group, "scale"), x + width, low ? end + 8 : y + 20);
   return drawLookers(layer(group, "lookers"), look, page, { x, y: end + (low ? 26 : 8), width });
 }
 
-// What the colors mean, at the right edge.
 function drawMapScale(group, right, y) {
   const shown = [0, 0.1, 0.25, 0.5, 1], x = (i) => right - 96 + 16 * i;
-  join(layer(group, "colors"), "rect", shown, String, (weight, i) => ({
-    x: x(i), y, width: 16, height: 12, fill: shade(weight), class: "cell",
-  }));
+  put.rect(group, "colors", shown, (weight, i) =>
+    ({ x: x(i), y, width: 16, height: 12, fill: shade(weight), class: "cell" }), String);
   const ends = [["0", x(0) - 5, "small end"], ["1", x(5) + 5, "small"]];
-  join(layer(group, "ends"), "text", ends, ([text]) => text, ([text, at, kind]) => ({
-    text, x: at, y: y + 10, class: kind, "aria-hidden": "true",
-  }));
+  put.label(group, "ends", ends, ([text, at, kind]) => [text, at, y + 10, kind], ([text]) => text);
 }
 
 function drawMapNumbers(group, { layers, heads }, { x, y, wide, high }) {
@@ -256,14 +213,10 @@ function drawMapNumbers(group, { layers, heads }, { x, y, wide, high }) {
     return Array.from({ length: Math.ceil(count / every) }, (_, i) => i * every);
   };
   const across = spaced(layers, wide).map((l) => ({
-    text: l, x: x + (l + 0.5) * wide, y: y - 6, class: "small middle",
-  }));
+    text: l, x: x + (l + 0.5) * wide, y: y - 6, class: "small middle" }));
   const down = spaced(heads, high * 1.4).map((h) => ({
-    text: h, x: x - 6, y: y + (h + 0.5) * high + 4, class: "small end",
-  }));
-  join(group, "text", [...across, ...down], (_, i) => i, (one) => ({
-    ...one, "aria-hidden": "true",
-  }));
+    text: h, x: x - 6, y: y + (h + 0.5) * high + 4, class: "small end" }));
+  put.label(group, "texts", [...across, ...down]);
 }
 
 // The heads that gave most to the watched token, by name; returns where they end.
@@ -273,18 +226,11 @@ function drawLookers(group, { all, chosen, layers, heads }, page, { x, y, width 
   const labels = most.map(({ name, given }) => `${name}  ${given.toFixed(2)}`);
   const boxes = (labels) => boxesInLines(labels, { x: x + 42, y, width: width - 42 }, 26);
   const { places } = boxes(labels), widest = `${layers - 1}.${heads - 1}  0.00`;
-  join(layer(group, "title"), "text", most.length ? ["most:"] : [], () => 0, (text) => ({
-    text, class: "small", x, y: y + 17,
-  }));
-  join(layer(group, "boxes"), "rect", most, (_, i) => i, ({ head: [l, h], name, given }, i) => ({
-    ...places[i], height: 26, rx: 7, class: "box", "data-preview": `head.${name}`,
+  put.text(group, "title", most.length ? ["most:"] : [], (text) => [text, x, y + 17, "small"]);
+  put.box(group, "boxes", most, ({ head: [l, h], name, given }, i) => ({
+    ...places[i], rx: 7, word: labels[i], font: "number", "data-preview": `head.${name}`,
     ...choosable(`block ${l}, head ${h}: ${given.toFixed(3)}`,
-      l === chosen[0] && h === chosen[1], () => page.set({ layer: l, head: h }), `head${name}`),
-  }));
-  join(layer(group, "words"), "text", most, (_, i) => i, (_, i) => ({
-    text: labels[i], class: "number middle", x: places[i].x + places[i].width / 2,
-    y: places[i].y + 17, "aria-hidden": "true", "pointer-events": "none",
-  }));
+      l === chosen[0] && h === chosen[1], () => page.set({ layer: l, head: h }), `head${name}`) }));
   return boxes(Array(MOST_LOOKERS).fill(widest)).bottom + 4;
 }
 

@@ -1,7 +1,7 @@
 // How much memory keys and values take: a bar of memory for each way to keep them, with the weights
 // first and then a block for each text that fits.
 
-import { join, layer, set, textWidth, told } from "../../explorables/web/draw.js";
+import { countOf, layer, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const GIB = 2 ** 30, KIB = 2 ** 10;
@@ -14,15 +14,13 @@ export function CacheCalculator(view) {
     name: "Cache calculator",
     traits: ["tokens", "memory", "bits", "every", ...sizes],
     controls: (make) => [
-      make.choice("Tokens of a text", "tokens", () => [[1024, "1k"], [8192, "8k"],
+      make.choice("Tokens of a text", "tokens", [[1024, "1k"], [8192, "8k"],
         [32768, "32k"], [131072, "128k"], [1048576, "1M"]]),
-      make.choice("Memory, GiB", "memory", () => [8, 24, 80, 640].map((one) => [one, `${one}`])),
-      make.choice("Bits a number", "bits", () => [16, 8, 4].map((one) => [one, `${one}`])),
+      make.choice("Memory, GiB", "memory", [8, 24, 80, 640]),
+      make.choice("Bits a number", "bits", [16, 8, 4]),
       make.choice("Layers that see all", "every", () =>
-        [1, 2, 4, 6].map((every) => [every, every > 1 ? `1 in ${every}` : "all"])),
-    ],
-    draw: drawCaches,
-  });
+        [1, 2, 4, 6].map((every) => [every, every > 1 ? `1 in ${every}` : "all"]))],
+    draw: drawCaches });
 }
 
 // The ways to keep keys and values, and how many numbers a layer keeps of a token.
@@ -33,8 +31,7 @@ function waysToKeep({ n_heads: heads, n_kv_heads: groups, d_head: dHead, d_laten
     { name: "groups", why: `${groups}, each for ${heads / groups} of queries`,
       numbers: shared(groups) },
     { name: "one head", why: `one for all ${heads} of queries`, numbers: shared(1) },
-    { name: "latent", why: `${dLatent} numbers for all`, numbers: dLatent },
-  ];
+    { name: "latent", why: `${dLatent} numbers for all`, numbers: dLatent }];
 }
 
 // What a text takes in bytes, and how many texts have room beside the weights.
@@ -51,16 +48,11 @@ function cacheSizes(state) {
   return { ways, weights, room };
 }
 
-// Bytes in GiB, MiB or KiB with three digits.
 function bytesWords(bytes) {
   const [unit, name] = bytes >= GIB ? [GIB, "GiB"] : bytes >= KIB ** 2 ? [KIB ** 2, "MiB"] :
     [KIB, "KiB"];
   const value = bytes / unit, digits = value >= 100 ? 0 : value >= 10 ? 1 : 2;
   return `${Number(value.toFixed(digits)).toLocaleString("en-US")} ${name}`;
-}
-
-function cacheTexts(n) {
-  return `${n.toLocaleString("en-US")} ${n === 1 ? "text" : "texts"}`;
 }
 
 function drawCaches(state, page) {
@@ -73,11 +65,9 @@ function drawCaches(state, page) {
   drawCacheNames(layer(svg, "names"), found, place);
   drawMemory(layer(svg, "memory"), found, state, place);
   drawTexts(layer(svg, "texts"), found, place);
-  set(svg, { width, height: place.top(3) + tall + 26 });
-  return cacheFacts(found, state);
+  return { ...cacheFacts(found, state), height: place.top(3) + tall + 26 };
 }
 
-// The way's name, what it keeps of a token, and how many texts fit.
 function drawCacheNames(group, { ways }, place) {
   const { beside, right, width, tall, top } = place;
   const y = (i) => (beside ? top(i) + 13 : top(i) - 26);
@@ -86,33 +76,25 @@ function drawCacheNames(group, { ways }, place) {
     { text: way.why, class: "small", x: beside ? 0 : textWidth(way.name, 14, 600) + 10,
       y: y(i) + (beside ? 17 : 0) },
     { text: `${bytesWords(way.token)} a token`, class: "small", x: 0,
-      y: y(i) + (beside ? 33 : 17) },
-  ]);
-  join(layer(group, "lines"), "text", lines, (_, i) => i, (line) => line);
-  join(layer(group, "counts"), "text", ways, (_, i) => i, ({ texts }, i) => ({
-    text: cacheTexts(texts), class: beside ? "strong" : "strong end",
-    x: beside ? right + 12 : width, y: beside ? top(i) + tall / 2 + 5 : y(i) + 17,
-  }));
+      y: y(i) + (beside ? 33 : 17) }]);
+  put.text(group, "lines", lines);
+  put.text(group, "counts", ways, ({ texts }, i) => [
+    countOf(texts, "text"), beside ? right + 12 : width, beside ? top(i) + tall / 2 + 5 : y(i) + 17,
+    beside ? "strong" : "strong end"]);
 }
 
-// The whole memory, and the weights in it.
 function drawMemory(group, { ways, weights, room }, { memory }, place) {
   const { left, right, tall, top, across } = place;
-  join(layer(group, "whole"), "rect", ways, (_, i) => i, (_, i) => ({
-    x: left, y: top(i), width: right - left, height: tall, class: "box",
-  }));
+  put.rect(group, "whole", ways, (_, i) =>
+    ({ x: left, y: top(i), width: right - left, height: tall, class: "box" }));
   const words = room < 0 ? "the weights alone do not fit" : `the weights: ${bytesWords(weights)}`;
-  join(layer(group, "weights"), "rect", ways, (_, i) => i, (_, i) => ({
+  put.rect(group, "weights", ways, (_, i) => ({
     x: left, y: top(i), width: across(weights) - left, height: tall, fill: "var(--hidden)",
-    ...told(`${words} of ${memory} GiB`, "weights"),
-  }));
+    ...told(`${words} of ${memory} GiB`, "weights") }));
   const ticks = [["weights", left + 2, "small"], [`${memory} GiB`, right, "small end"]];
-  join(layer(group, "ticks"), "text", ticks, (_, i) => i, ([text, x, look]) => ({
-    text, class: look, x, y: top(3) + tall + 16,
-  }));
+  put.text(group, "ticks", ticks, ([text, x, look]) => [text, x, top(3) + tall + 16, look]);
 }
 
-// A block for each text; very many are one bar, and what does not fit is only said.
 function drawTexts(group, { ways, weights, room }, { left, right, tall, top, across }) {
   const start = across(weights), scale = (right - left - (start - left)) / Math.max(1, room);
   const blocks = ways.flatMap(({ name, bytes, texts }, i) => {
@@ -120,20 +102,18 @@ function drawTexts(group, { ways, weights, room }, { left, right, tall, top, acr
     const wide = (texts > MOST_BLOCKS ? texts * bytes : bytes) * scale;
     return Array.from({ length: count }, (_, n) => ({ name, i, n, bytes, texts, wide, count }));
   });
-  join(layer(group, "blocks"), "rect", blocks, ({ i, n }) => `${i}-${n}`, (one) => ({
+  put.rect(group, "blocks", blocks, (one) => ({
     x: start + one.n * one.wide + 1, y: top(one.i) + 2, width: Math.max(0.5, one.wide - 1.5),
     height: tall - 4, rx: Math.min(3, one.wide / 4), fill: "var(--key)",
-    ...told(blockWords(one), `way${one.i}`),
-  }));
+    ...told(blockWords(one), `way${one.i}`) }), ({ i, n }) => `${i}-${n}`);
   const none = ways.map((way, i) => ({ ...way, i })).filter(({ texts }) => !texts);
-  join(layer(group, "none"), "text", none, ({ i }) => i, ({ i, bytes }) => ({
-    text: room < 0 ? "the weights alone do not fit" : `one text would take ${bytesWords(bytes)}`,
-    class: "small middle", fill: "var(--ink)", x: (left + right) / 2, y: top(i) + tall / 2 + 4,
-  }));
+  put.text(group, "none", none, ({ i, bytes }) => [
+    room < 0 ? "the weights alone do not fit" : `one text would take ${bytesWords(bytes)}`,
+    (left + right) / 2, top(i) + tall / 2 + 4, "small middle", { fill: "var(--ink)" }], "i");
 }
 
 function blockWords({ name, n, bytes, texts, count }) {
-  const which = count < texts ? `${cacheTexts(texts)}` : `text ${n + 1} of ${texts}`;
+  const which = count < texts ? countOf(texts, "text") : `text ${n + 1} of ${texts}`;
   return `${name}: ${which}, ${bytesWords(bytes)} each`;
 }
 

@@ -1,7 +1,7 @@
 // A model reads further than it was trained: its loss at each position, and for each pair of
 // numbers of a query and key the angles that it met in training and those that are new to it.
 
-import { fixed, join, layer, set, told } from "../../explorables/web/draw.js";
+import { arc, fixed, grid, layer, put, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 import { logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
@@ -14,20 +14,18 @@ const FRESH = 0.005 * 2 * Math.PI; // a smaller angle is not called new
 const TURNS_KEPT = 4, TURNS_STRETCHED = 1; // whole turns in training: as `stretched_frequencies`
 
 export function LengthExplorer(view) {
-  const { model } = view, last = { min: 8, max: READ_LENGTH, step: 8 };
+  const { model } = view, last = [8, READ_LENGTH, 8];
   return frame(view, {
     name: "Length explorer",
     traits: ["log10_base", "factor", "by_parts", "window", "ids", "trained_length"],
     controls: (make) => [
-      make.slider("Base", "log10_base", () => ({ min: 2, max: 6, step: 0.1 }), baseWords),
-      make.slider("Positions divided by", "factor", () => ({ min: 1, max: 8, step: 0.5 })),
+      make.slider("Base", "log10_base", [2, 6, 0.1], baseWords),
+      make.slider("Positions divided by", "factor", [1, 8, 0.5]),
       make.toggle("slow pairs only", "by_parts"),
       make.slider("Window", "window", () => last,
-        (window) => (window < READ_LENGTH ? `${window} tokens` : "all")),
-    ],
+        (window) => (window < READ_LENGTH ? `${window} tokens` : "all"))],
     load: () => modelOf(model),
-    draw: drawLength,
-  });
+    draw: drawLength });
 }
 
 function baseWords(log10) {
@@ -93,7 +91,6 @@ function* readWindow(reading) {
   yield;
 }
 
-// The mean loss over stretches of so many positions.
 function meanLosses({ sums, windows }, step) {
   return Array.from({ length: READ_LENGTH / step }, (_, i) => {
     const part = sums.subarray(i * step, (i + 1) * step);
@@ -112,8 +109,7 @@ function drawLength(state, page, { model }) {
   const { svg, width } = page, curves = lengthCurves(now, first);
   const bottom = drawLengthCurves(layer(svg, "curves"), curves, state, width);
   const high = drawPairDials(layer(svg, "pairs"), pairAngles(speeds, state), width, bottom);
-  set(svg, { width, height: high });
-  return lengthFacts(curves, speeds, state);
+  return { ...lengthFacts(curves, speeds, state), height: high };
 }
 
 function lengthCurves(now, first) {
@@ -134,19 +130,16 @@ function drawLengthCurves(group, { now, first, changed }, { trained_length: trai
   const middle = (i) => across((i + 0.5) * READ_STEP);
   const lines = [
     { name: "as trained", points: first.points, color: "var(--soft)", dash: "6 4" },
-    { name: "now", points: now.points, color: "var(--key)", dash: null },
-  ].slice(0, changed ? 2 : 1);
-  join(layer(group, "lines"), "path", lines, ({ name }) => name, ({ points, color, dash }) => ({
+    { name: "now", points: now.points, color: "var(--key)", dash: null }].slice(0, changed ? 2 : 1);
+  put.path(group, "lines", lines, ({ points, color, dash }) => ({
     d: `M${points.map((loss, i) => `${middle(i)} ${up(loss)}`).join("L")}`, fill: "none",
-    stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash, "pointer-events": "none",
-  }));
+    stroke: color, "stroke-width": 2.5, "stroke-dasharray": dash }), "name");
   const dots = lines.flatMap(({ name, points, color }) => points.map((loss, i) =>
     ({ name, loss, i, color })));
-  join(layer(group, "dots"), "circle", dots, ({ name, i }) => `${name}${i}`, (dot) => ({
+  put.circle(group, "dots", dots, (dot) => ({
     cx: middle(dot.i), cy: up(dot.loss), r: 4, fill: dot.color,
     ...told(`positions ${dot.i * READ_STEP} to ${(dot.i + 1) * READ_STEP - 1}, ${dot.name}: ` +
-      `${fixed(dot.loss, 2)} nats`, `at${dot.i}`),
-  }));
+      `${fixed(dot.loss, 2)} nats`, `at${dot.i}`) }), ({ name, i }) => `${name}${i}`);
   drawLengthNames(layer(group, "names"), lines, up, place);
   return place.bottom + 40;
 }
@@ -156,36 +149,26 @@ function drawLengthNames(group, lines, up, { right }) {
   const ends = lines.map(({ points }) => points.slice(-4).map(up));
   const below = (i) => i === ends.findIndex((one) => one.at(-1) ===
     Math.max(...ends.map((other) => other.at(-1)))) && lines.length > 1;
-  join(group, "text", lines, ({ name }) => name, ({ name }, i) => ({
-    text: name, class: "strong size-13 end halo", x: right, "aria-hidden": "true",
-    y: below(i) ? Math.max(...ends[i]) + 20 : Math.min(...ends[i]) - 10,
-  }));
+  put.label(group, "texts", lines, ({ name }, i) => [
+    name, right, below(i) ? Math.max(...ends[i]) + 20 : Math.min(...ends[i]) - 10,
+    "strong size-13 end halo"], "name");
 }
 
 function drawLengthAxes(group, { low, high, across, up, place, trained }) {
   const { left, right, top, bottom } = place;
-  join(layer(group, "known"), "rect", [trained], () => 0, () => ({
+  put.rect(group, "known", [trained], () => ({
     x: left, y: top, width: across(trained) - left, height: bottom - top, class: "still",
-    fill: "var(--none)", stroke: "none",
-  }));
+    fill: "var(--none)", stroke: "none" }));
   const losses = Array.from({ length: Math.floor(2 * (high - low)) + 1 }, (_, i) => low + i / 2);
-  join(layer(group, "grid"), "path", losses, String, (loss) => ({
-    d: `M${left} ${up(loss)}H${right}`, class: "axis",
-  }));
-  join(layer(group, "losses"), "text", losses, String, (loss) => ({
-    text: fixed(loss, 1), class: "small end", x: left - 7, y: up(loss) + 4, "aria-hidden": "true",
-  }));
+  grid(group, place, up, losses, (loss) => fixed(loss, 1));
   const places = [0, 64, 128, 192, READ_LENGTH];
-  join(layer(group, "places"), "text", places, String, (position) => ({
-    text: String(position), class: "small middle", x: across(position), y: bottom + 16,
-    "aria-hidden": "true",
-  }));
+  put.label(group, "places", places, (position) =>
+    [String(position), across(position), bottom + 16, "small middle"], String);
   const words = [
     { text: "nats a character", x: 0, y: 12, class: "small" },
     { text: "position", x: right, y: bottom + 32, class: "small end" },
-    { text: `trained up to ${trained}`, x: left + 6, y: bottom - 8, class: "small" },
-  ];
-  join(layer(group, "words"), "text", words, (_, i) => i, (word) => word);
+    { text: `trained up to ${trained}`, x: left + 6, y: bottom - 8, class: "small" }];
+  put.text(group, "words", words);
 }
 
 // For each pair: how far it had turned at the ends of training and of reading, how much of the
@@ -207,29 +190,27 @@ function drawPairDials(group, pairs, width, top) {
   const y = ({ j }) => top + 22 + radius + high * Math.floor(j / columns);
   const heading = width < 620 ? "angles between two tokens: met in training, new" :
     "angles between two tokens, pair by pair: blue ones were met in training, orange ones are new";
-  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
-    text, class: "small", x: 0, y: top + 8,
-  }));
-  join(layer(group, "dials"), "circle", pairs, ({ j }) => j, (pair) => ({
+  put.text(group, "heading", [[heading, 0, top + 8, "small"]]);
+  put.circle(group, "dials", pairs, (pair) => ({
     cx: x(pair), cy: y(pair), r: radius, class: "box", ...told(pairWords(pair), `pair${pair.j}`),
-  }));
+  }), "j");
   const arcs = [["met", "var(--key)"], ["fresh", "var(--minus)"]];
+  const dialArc = (name, pair) => {
+    const from = name === "met" ? 0 : pair.met, whole = 2 * Math.PI - 1e-3; // an arc needs two ends
+    return arc(x(pair), y(pair), radius * 0.7, from, from + Math.min(pair[name], whole));
+  };
   for (const [name, color] of arcs) {
-    join(layer(group, name), "path", pairs, ({ j }) => j, (pair) => ({
-      d: dialArc(x(pair), y(pair), radius * 0.7, name === "met" ? 0 : pair.met, pair[name]),
-      fill: "none", stroke: color, "stroke-width": name === "met" ? 7 : 9, class: "still",
-      "pointer-events": "none",
-    }));
+    put.path(group, name, pairs, (pair) => ({
+      d: dialArc(name, pair),
+      fill: "none", stroke: color, "stroke-width": name === "met" ? 7 : 9, class: "still" }), "j");
   }
   const share = ({ fresh }) => (fresh < FRESH ? "none new" :
     `${Math.round((100 * fresh) / (2 * Math.PI))} % new`);
   const lines = [[share, 15], [({ step }) => (Math.abs(step - 1) < 0.005 ? "" :
     `step × ${fixed(step, 2)}`), 29]];
   lines.forEach(([text, down], i) => {
-    join(layer(group, `words${i}`), "text", pairs, ({ j }) => j, (pair) => ({
-      text: text(pair), class: i ? "small middle" : "number middle", x: x(pair),
-      y: y(pair) + radius + down, "aria-hidden": "true",
-    }));
+    put.label(group, `words${i}`, pairs, (pair) =>
+      [text(pair), x(pair), y(pair) + radius + down, i ? "small middle" : "number middle"], "j");
   });
   return top + 22 + high * Math.ceil(pairs.length / columns);
 }
@@ -239,13 +220,6 @@ function pairWords({ j, turns, turnsNow, fresh, step }) {
     `${Math.round((100 * fresh) / (2 * Math.PI))} % of the circle is new`;
   return `pair ${j}: up to ${fixed(turns, 2)} turns in training and ${fixed(turnsNow, 2)} now, ` +
     `${part}; from one token to the next ${fixed(step, 2)} times the trained angle`;
-}
-
-// An arc of a dial from an angle on, both counted from the top.
-function dialArc(x, y, radius, from, wide) {
-  const turn = Math.min(wide, 2 * Math.PI - 1e-3), to = from + turn;
-  const at = (angle) => `${x + radius * Math.sin(angle)} ${y - radius * Math.cos(angle)}`;
-  return `M${at(from)}A${radius} ${radius} 0 ${turn > Math.PI ? 1 : 0} 1 ${at(to)}`;
 }
 
 function lengthFacts({ now, first, changed }, speeds, state) {

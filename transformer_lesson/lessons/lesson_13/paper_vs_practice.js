@@ -1,24 +1,22 @@
 // Twelve settings, three training runs of each: first a prediction, then what was measured.
 
-import { choosable, join, layer, set, told } from "../../explorables/web/draw.js";
+import { choosable, grid, layer, pen, put, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 export function PaperVsPractice(view) {
-  const { model } = view, ends = () => ({ min: 1, max: pointsOf(model.get("curves")) });
+  const { model } = view, ends = () => [1, pointsOf(model.get("curves"))];
   return frame(view, {
     name: "Paper versus practice",
     traits: ["norm_position", "warmup_steps", "initialization", "point", "predictions", "ranked",
       "curves", "every", "learned", "missing"],
     controls: (make) => [
       make.choice("Norm", "norm_position", () => [["post", "post (paper)"], ["pre", "pre"]]),
-      make.choice("Warm-up steps", "warmup_steps", () => [[0, "none"], [20, "20"], [100, "100"]]),
+      make.choice("Warm-up steps", "warmup_steps", [[0, "none"], [20, "20"], [100, "100"]]),
       make.choice("Weights", "initialization", () => Object.entries(WEIGHTS)),
       make.slider("Steps", "point", ends, (point) => String(point * model.get("every"))),
       make.play("point", ends, 120),
-      make.toggle("rank what is measured", "ranked"),
-    ],
-    draw: drawPractice,
-  });
+      make.toggle("rank what is measured", "ranked")],
+    draw: drawPractice });
 }
 
 const pointsOf = (curves) => Math.max(1, ...Object.values(curves).flat().map((run) => run.length));
@@ -36,8 +34,7 @@ function drawPractice(state, page) {
   drawRuns(layer(svg, "runs"), settings, chosen, chart, state);
   drawQuestion(layer(svg, "question"), chosen, chart, page);
   drawCards(layer(svg, "cards"), settings, cards, state, page);
-  set(svg, { width, height: cards.top + 4 * tall });
-  return practiceFacts(settings, chosen, state);
+  return { ...practiceFacts(settings, chosen, state), height: cards.top + 4 * tall };
 }
 
 // All settings and their runs: as a grid, or the measured ones sorted by loss.
@@ -48,8 +45,7 @@ function settingsOf({ curves, predictions, ranked, learned, ...state }) {
     const mean = last.reduce((a, b) => a + b) / last.length;
     return {
       key, runs, last, mean, measured, n: last.filter((loss) => loss < learned).length,
-      chosen: key === now, predicted: predictions[key] ?? null, rank: measured ? mean : 1e9,
-    };
+      chosen: key === now, predicted: predictions[key] ?? null, rank: measured ? mean : 1e9 };
   });
   return ranked ? settings.sort((a, b) => a.rank - b.rank) : settings;
 }
@@ -82,22 +78,18 @@ function drawCards(group, settings, { top, wide, tall }, { ranked, curves }, pag
     const [x, y] = [(place % 3) * wide + 3, top + Math.floor(place / 3) * tall + 3];
     return { ...settings[place], x, y, place };
   });
-  join(layer(group, "boxes"), "rect", cards, ({ key }) => key, (one) => ({
+  put.rect(group, "boxes", cards, (one) => ({
     x: one.x, y: one.y, width: wide - 6, height: tall - 6, rx: 9, class: "box",
     ...choosable(resultWords(one), one.chosen, () => page.set(valuesOf(one.key)), linkOf(one.key)),
   }));
   const texts = cards.flatMap((one) => cardTexts(one, ranked, wide - 6, tall));
-  join(layer(group, "texts"), "text", texts, ({ key }) => key, ({ key, ...text }) => ({
-    ...text, "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.label(group, "texts", texts);
   const all = Object.values(curves).flat(2), ends = [Math.min(...all), Math.max(...all)];
   const small = cards.filter(({ measured }) => measured).flatMap(({ key, runs, x, y }) =>
     runs.map((run, i) => ({ key: `${key} ${i}`, run, i, x: x + 8, y: y + 34 })));
-  join(layer(group, "small"), "path", small, ({ key }) => key, ({ run, i, x, y }) => ({
+  put.path(group, "small", small, ({ run, i, x, y }) => ({
     d: curvePath(run, chartPlace(pointsOf(curves), ends,
-      { x, y, wide: wide - 22, tall: tall - 60 })),
-    fill: "none", stroke: `var(${SEEDS[i % 3][0]})`, "stroke-width": 1.3, "pointer-events": "none",
-  }));
+      { x, y, wide: wide - 22, tall: tall - 60 })), ...pen(SEEDS[i % 3][0], 1.3) }));
 }
 
 function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ranked, wide, tall) {
@@ -112,16 +104,13 @@ function cardTexts({ key, x, y, n, runs, mean, measured, predicted, place }, ran
     measured
       ? { key: `${key} result`, text: result, x: x + 6, y: y + tall - 14, ...style }
       : { key: `${key} asked`, text: "?", x: x + wide / 2, y: y + tall - 26,
-        class: "middle strong" },
-  ];
+        class: "middle strong" }];
 }
 
-// The position of a point's number and a loss in a chart.
 function chartPlace(points, [low, high], { x, y, wide, tall }) {
   return {
     across: (i) => x + (wide * (i + 1)) / points,
-    up: (loss) => y + (tall * (high - loss)) / (high - low),
-  };
+    up: (loss) => y + (tall * (high - loss)) / (high - low) };
 }
 
 const curvePath = (run, { across, up }) =>
@@ -136,26 +125,14 @@ function chartOf({ curves }, box) {
 function drawAxes(group, { x, y, wide, tall, points, ends, across, up }, { every, learned }) {
   const losses = [];
   for (let loss = Math.ceil(2 * ends[0]) / 2; loss <= ends[1]; loss += 0.5) losses.push(loss);
-  join(layer(group, "lines"), "line", losses, (loss) => loss, (loss) => ({
-    x1: x, x2: x + wide, y1: up(loss), y2: up(loss), class: "axis",
-  }));
-  join(layer(group, "losses"), "text", losses, (loss) => loss, (loss) => ({
-    text: loss.toFixed(1), x: x - 8, y: up(loss) + 4, class: "small end", "aria-hidden": "true",
-  }));
+  grid(group, { left: x, right: x + wide }, up, losses, (loss) => loss.toFixed(1));
   const marks = [0, 0.25, 0.5, 0.75, 1].map((part) => Math.round(part * points));
-  join(layer(group, "steps"), "text", marks, (mark) => mark, (mark) => ({
-    text: mark * every, x: across(mark - 1), y: y + tall + 18, class: "small middle",
-    "aria-hidden": "true",
-  }));
+  put.label(group, "steps", marks, (mark) =>
+    [mark * every, across(mark - 1), y + tall + 18, "small middle"], String);
   const names = [`loss, nats · dotted: learned below ${learned}`, "training step"];
-  join(layer(group, "names"), "text", names, (_, i) => i, (text, i) => ({
-    text, class: i ? "small end" : "small", x: i ? x + wide : x - 30,
-    y: i ? y + tall + 34 : y - 14,
-  }));
-  join(layer(group, "bar"), "line", [learned], () => 0, () => ({
-    x1: x, x2: x + wide, y1: up(learned), y2: up(learned), stroke: "var(--focus)",
-    "stroke-dasharray": "2 4",
-  }));
+  put.text(group, "names", names, (text, i) =>
+    [text, i ? x + wide : x - 30, i ? y + tall + 34 : y - 14, i ? "small end" : "small"]);
+  put.path(group, "bar", [{ d: `M${x} ${up(learned)}h${wide}`, ...pen("--focus", 1, "2 4") }]);
 }
 
 // The chosen setting's runs as far as they are replayed, before what else is measured.
@@ -163,26 +140,19 @@ function drawRuns(group, settings, chosen, chart, { point, every }) {
   const beside = settings.filter((one) => one.measured && chosen.measured && one !== chosen);
   const others = beside.flatMap(({ key, runs }) =>
     runs.map((run, i) => ({ key, run, name: `${key} ${i}` })));
-  join(layer(group, "others"), "path", others, ({ name }) => name, ({ key, run }) => ({
-    d: curvePath(run, chart), fill: "none", stroke: "var(--line)", "stroke-width": 1,
-    "data-links": linkOf(key),
-  }));
+  put.path(group, "others", others, ({ key, run }) =>
+    ({ d: curvePath(run, chart), ...pen("--line", 1), "data-links": linkOf(key) }), "name");
   const now = Math.min(point, chart.points), runs = chosen.measured ? chosen.runs : [];
   const shown = runs.map((run) => run.slice(0, now));
-  join(layer(group, "runs"), "path", shown, (_, i) => i, (run, i) => ({
-    d: curvePath(run, chart), fill: "none", stroke: `var(${SEEDS[i % 3][0]})`, "stroke-width": 2,
-    "stroke-dasharray": SEEDS[i % 3][1], "pointer-events": "none",
-  }));
+  put.path(group, "runs", shown, (run, i) =>
+    ({ d: curvePath(run, chart), ...pen(SEEDS[i % 3][0], 2, SEEDS[i % 3][1]) }));
   const heights = apart(shown.map((run) => chart.up(run.at(-1))), chart.y + chart.tall - 4);
-  join(layer(group, "seeds"), "text", shown, (_, i) => i, (run, i) => ({
-    text: `seed ${i}`, x: chart.across(run.length - 1) + 6, y: heights[i] + 4, class: "small",
-    "pointer-events": "none",
-  }));
+  put.text(group, "seeds", shown, (run, i) =>
+    [`seed ${i}`, chart.across(run.length - 1) + 6, heights[i] + 4, "small"]);
   const steps = runs.length ? [...Array(now).keys()] : [];
-  join(layer(group, "steps"), "rect", steps, (i) => i, (i) => ({
+  put.rect(group, "steps", steps, (i) => ({
     x: chart.across(i - 0.5), y: chart.y, width: chart.wide / chart.points, height: chart.tall,
-    fill: "transparent", ...told(`step ${(i + 1) * every}: ${lossWords(runs, i)}`),
-  }));
+    fill: "transparent", ...told(`step ${(i + 1) * every}: ${lossWords(runs, i)}`) }), String);
 }
 
 const lossWords = (runs, i) => runs.map((run, seed) =>
@@ -207,19 +177,12 @@ function drawQuestion(group, { key, runs, measured }, { x, y, wide, tall }, page
   const left = middle - (answers.length * (box + 8)) / 2;
   const top = y + tall * 0.36;
   const lines = measured ? [] : [`How many of its ${runs.length} runs`, "will learn?"];
-  join(layer(group, "words"), "text", lines, (_, i) => i, (text, i) => ({
-    text, x: middle, y: top + 20 * i, class: "middle strong",
-  }));
+  put.text(group, "words", lines, (text, i) => [text, middle, top + 20 * i, "middle strong"]);
   const place = (i) => ({ x: left + i * (box + 8) + 4, y: top + 40 });
-  join(layer(group, "answers"), "rect", answers, (i) => i, (i) => ({
-    ...place(i), width: box, height: 44, rx: 9, class: "box",
+  put.box(group, "answers", answers, (i) => ({
+    ...place(i), width: box, height: 44, rx: 9, word: i, font: "strong",
     ...choosable(`${i} of ${runs.length} will learn`, false,
-      () => page.set({ predictions: { ...page.model.get("predictions"), [key]: i } })),
-  }));
-  join(layer(group, "numbers"), "text", answers, (i) => i, (i) => ({
-    text: i, x: place(i).x + box / 2, y: place(i).y + 27, class: "middle strong",
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+      () => page.set({ predictions: { ...page.model.get("predictions"), [key]: i } })) }), String);
 }
 
 function practiceFacts(settings, chosen, { ranked, point, every, curves }) {

@@ -1,24 +1,22 @@
 // The clinic: a sick program beside the healthy one, suspects, and probes that cost minutes.
 
-import { choosable, fixed, join, layer, set, textLines, told } from "../../explorables/web/draw.js";
+import { choosable, countOf, fixed, grid, layer, pen, put, textLines,
+  told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const CLINIC_ROW = 24; // pixels from one button to the next: the least for a finger
 
-export function Clinic(view) {
-  return frame(view, {
-    name: "The clinic",
-    traits: ["case", "taken", "verdicts", "cases", "healthy", "probes", "missing"],
-    controls: (make, page) => {
-      const cases = () => page.model.get("cases").map((_, i) => [i + 1, i + 1]);
-      const choice = make.choice("Case", "case", cases);
-      choice.classList.add("dense");
-      choice.style.flexWrap = "wrap"; // on a phone, too: all cases stay in sight
-      return [choice];
-    },
-    draw: drawClinic,
-  });
-}
+export const Clinic = (view) => frame(view, {
+  name: "The clinic",
+  traits: ["case", "taken", "verdicts", "cases", "healthy", "probes", "missing"],
+  controls: (make, page) => {
+    const cases = () => page.model.get("cases").map((_, i) => [i + 1, i + 1]);
+    const choice = make.choice("Case", "case", cases);
+    choice.classList.add("dense");
+    choice.style.flexWrap = "wrap"; // on a phone, too: all cases stay in sight
+    return [choice];
+  },
+  draw: drawClinic });
 
 function drawClinic(state, page) {
   if (state.missing) return state.missing;
@@ -35,11 +33,9 @@ function drawClinic(state, page) {
     : { x: 0, y: panelEnd + 16, wide: width };
   drawProbes(layer(svg, "probes"), now, right, page);
   const probesEnd = right.y + 22 + CLINIC_ROW * state.probes.length;
-  set(svg, { width, height: Math.max(panelEnd, probesEnd) + 4 });
-  return clinicFacts(now, state);
+  return { ...clinicFacts(now, state), height: Math.max(panelEnd, probesEnd) + 4 };
 }
 
-// The case that is open, with what was done in it.
 function clinicCase({ case: number, cases, taken, verdicts, probes, healthy }) {
   const one = cases[number - 1], pressed = taken[number] ?? [], accused = verdicts[number] ?? "";
   const minutes = minutesOf(pressed, probes), rows = probes.map((probe) => {
@@ -53,52 +49,39 @@ function clinicCase({ case: number, cases, taken, verdicts, probes, healthy }) {
 const minutesOf = (names, probes) =>
   probes.reduce((sum, { name, cost }) => sum + (names.includes(name) ? cost : 0), 0);
 
-const minuteWords = (n) => `${n} minute${n === 1 ? "" : "s"}`;
+const minuteWords = (n) => countOf(n, "minute");
 
-// Losses of the sick and of the healthy program, and a sentence of each.
 function drawPatient(group, now, { healthy }, { x, y, wide, tall }) {
   const chart = { x: x + 26, y: y + 16, wide: wide - 34, tall: tall - 10 };
   const across = (i) => chart.x + (i / (healthy.losses.length - 1)) * chart.wide;
   const up = (loss) => chart.y + chart.tall * (1 - Math.min(loss, 3.6) / 3.6);
   drawClinicAxes(layer(group, "axes"), chart, healthy, { across, up });
   const curves = [["healthy", healthy, "--key", "5 4"], ["sick", now, "--query", null]];
-  join(layer(group, "curves"), "path", curves, ([name]) => name, ([, { losses }, color, dash]) => ({
+  put.path(group, "curves", curves, ([, { losses }, color, dash]) => ({
     d: `M${losses.map((one, i) => `${across(i).toFixed(1)} ${up(one).toFixed(1)}`).join("L")}`,
-    fill: "none", stroke: `var(${color})`, "stroke-width": 2, "stroke-dasharray": dash,
-  }));
-  join(layer(group, "steps"), "rect", now.losses, (_, i) => i, (loss, i) => ({
-    x: across(i - 0.5), y: chart.y, width: chart.wide / (now.losses.length - 1),
-    height: chart.tall, fill: "transparent",
-    ...told(`step ${2 * i}: sick ${loss.toFixed(2)}, healthy ${healthy.losses[i].toFixed(2)}`),
-  }));
+    ...pen(color, 2, dash) }), ([name]) => name);
+  put.rect(group, "steps", now.losses, (loss, i) => ({
+    x: across(i - 0.5), y: chart.y, width: chart.wide / (now.losses.length - 1), height: chart.tall,
+    fill: "transparent",
+    ...told(`step ${2 * i}: sick ${loss.toFixed(2)}, healthy ${healthy.losses[i].toFixed(2)}`) }));
   const [sick, right] = [now, healthy].map(
     ({ sentences }) => sentences[now.sample].replace("<bos> ", ""));
   const lines = [["sick: ", sick, "sick"], ["healthy: ", right, "sound"]].flatMap(
     ([who, text, color], k) => textLines(who + text, wide, 13).slice(0, 2).map((line, i) => (
       { line, color, y: y + tall + 48 + 33 * k + 16 * i })));
-  join(layer(group, "sentences"), "text", lines, (one) => one.y, (one) => ({
-    text: one.line, x, y: one.y, class: `size-13 ${one.color}`,
-  }));
+  put.text(group, "sentences", lines, (one) =>
+    [one.line, x, one.y, `size-13 ${one.color}`], (one) => one.y);
 }
 
 function drawClinicAxes(group, { x, y, wide, tall }, healthy, { across, up }) {
-  join(layer(group, "lines"), "line", [0, 1, 2, 3], String, (loss) => ({
-    x1: x, x2: x + wide, y1: up(loss), y2: up(loss), class: "axis",
-  }));
-  join(layer(group, "losses"), "text", [0, 1, 2, 3], String, (loss) => ({
-    text: loss, x: x - 8, y: up(loss) + 4, class: "small end", "aria-hidden": "true",
-  }));
-  join(layer(group, "steps"), "text", [0, 40, 80], String, (step) => ({
-    text: step, x: across(step / 2), y: y + tall + 14, class: "small middle",
-    "aria-hidden": "true",
-  }));
+  grid(group, { left: x, right: x + wide }, up, [0, 1, 2, 3]);
+  put.label(group, "steps", [0, 40, 80], (step) =>
+    [step, across(step / 2), y + tall + 14, "small middle"], String);
   const names = [["loss, nats", x - 26, y - 6, "small"],
     ["step", x + wide, y + tall + 14, "small end"],
     ["— sick", x + wide - 70, y - 6, "small end sick"],
     ["- - healthy", x + wide, y - 6, "small end sound"]];
-  join(layer(group, "names"), "text", names, ([text]) => text, ([text, x, y, style]) => ({
-    text, x, y, class: style,
-  }));
+  put.text(group, "names", names);
 }
 
 // A card for each suspect: pressed, it is accused. Returns where they end.
@@ -110,23 +93,19 @@ function drawSuspects(group, now, { x, y, wide }, page) {
     top += card.high + 6;
     return card;
   });
-  join(layer(group, "head"), "text", [0], String, () => ({
-    text: now.accused ? "Suspects" : "Suspects: accuse one of them", x, y: y + 12, class: "strong",
-  }));
+  put.text(group, "head", [0], () =>
+    [now.accused ? "Suspects" : "Suspects: accuse one of them", x, y + 12, "strong"]);
   const accuse = (name) => () => {
     const verdicts = page.model.get("verdicts");
     if (!verdicts[now.number]) page.set({ verdicts: { ...verdicts, [now.number]: name } });
   };
-  join(layer(group, "boxes"), "rect", cards, ({ name }) => name, (one) => ({
+  put.rect(group, "boxes", cards, (one) => ({
     x: x + 1, y: one.top, width: wide - 2, height: one.high, rx: 8, class: "box",
-    ...choosable(`${suspectMark(one, now)}${one.says}`, now.accused === one.name,
-      accuse(one.name)),
-  }));
+    ...choosable(`${suspectMark(one, now)}${one.says}`, now.accused === one.name, accuse(one.name)),
+  }), "name");
   const lines = cards.flatMap((one) => one.lines.map((text, i) => (
     { text, y: one.top + 19 + 17 * i, key: `${one.name} ${i}` })));
-  join(layer(group, "words"), "text", lines, ({ key }) => key, ({ text, y: at }) => ({
-    text, x: x + 10, y: at, class: "size-13", "pointer-events": "none", "aria-hidden": "true",
-  }));
+  put.label(group, "words", lines, ({ text, y: at }) => [text, x + 10, at, "size-13"]);
   return top;
 }
 
@@ -142,23 +121,18 @@ function drawProbes(group, now, { x, y, wide }, page) {
     if (before.includes(name) || page.model.get("verdicts")[now.number]) return;
     page.set({ taken: { ...taken, [now.number]: [...before, name] } });
   };
-  join(layer(group, "boxes"), "rect", rows, ({ name }) => name, (one) => ({
+  put.rect(group, "boxes", rows, (one) => ({
     x: x + 1, y: one.top, width: wide - 2, height: CLINIC_ROW - 3, rx: 6, class: "box",
-    ...choosable(probeWords(one), one.pressed, press(one.name)),
-  }));
+    ...choosable(probeWords(one), one.pressed, press(one.name)) }), "name");
   const places = { name: x + 9, cost: x + wide * 0.52, sick: x + wide * 0.76, right: x + wide - 9 };
   const heads = [["Probes", "name"], ["min", "cost"], ["sick", "sick"], ["healthy", "right"]];
-  join(layer(group, "heads"), "text", heads, ([text]) => text, ([text, at], i) => ({
-    text, x: i ? places[at] : x, y: y + 12, class: i ? "small end" : "strong",
-  }));
+  put.text(group, "heads", heads, ([text, at], i) =>
+    [text, i ? places[at] : x, y + 12, i ? "small end" : "strong"], ([text]) => text);
   const cells = rows.flatMap((one) => Object.keys(places).map((at) => ({
     key: `${one.name} ${at}`, at, y: one.top + 15,
-    text: at === "name" || at === "cost" || one.shown ? one[at] : "",
-  })));
-  join(layer(group, "cells"), "text", cells, ({ key }) => key, ({ text, at, y: top }) => ({
-    text, x: places[at], y: top, class: at === "name" ? "size-13" : "number end",
-    "pointer-events": "none", "aria-hidden": "true",
-  }));
+    text: at === "name" || at === "cost" || one.shown ? one[at] : "" })));
+  put.label(group, "cells", cells, ({ text, at, y: top }) =>
+    [text, places[at], top, at === "name" ? "size-13" : "number end"]);
 }
 
 const probeWords = ({ name, cost, asks, unit, sick, right, shown }) => shown
@@ -178,27 +152,19 @@ function drawVerdict(group, now, { x, y, wide }, page) {
     ...code(now.wrong, "✗", "sick"), ...code(now.right, "✓", "sound"),
   ] : prose(last ? probeWords(last) :
     "Press a probe. It costs minutes, and shows what it measures of both programs.");
-  join(layer(group, "lines"), "text", lines, (_, i) => i, ([text, style], i) => ({
-    text, x, y: y + 14 + 17 * i, class: style,
-  }));
+  put.text(group, "lines", lines, ([text, style], i) => [text, x, y + 14 + 17 * i, style]);
   const again = now.accused ? [0] : [], top = y + 17 * lines.length + 10;
   const restart = () => {
     const [taken, verdicts] = ["taken", "verdicts"].map((one) => ({ ...page.model.get(one) }));
     for (const one of [taken, verdicts]) delete one[now.number];
     page.set({ taken, verdicts });
   };
-  join(layer(group, "again"), "rect", again, String, () => ({
-    x: x + 1, y: top, width: 118, height: 22, rx: 7, class: "box",
-    ...choosable("open the case again", false, restart),
-  }));
-  join(layer(group, "word"), "text", again, String, () => ({
-    text: "open it again", x: x + 60, y: top + 15, class: "size-13 middle",
-    "pointer-events": "none", "aria-hidden": "true",
-  }));
+  put.box(group, "again", again, () => ({
+    x: x + 1, y: top, width: 118, height: 22, rx: 7, word: "open it again", font: "size-13",
+    ...choosable("open the case again", false, restart) }), String);
   return top + 24;
 }
 
-// A line of code in pieces that fit, broken after a space where there is one.
 function codeLines(line, wide) {
   const most = Math.floor(wide / 7.3), pieces = [];
   let rest = line;
@@ -221,8 +187,7 @@ function clinicFacts(now, { cases, verdicts, healthy, probes }) {
       title: `Case ${now.number}: ${now.symptom}`,
       said: `Loss at the end: ${last(now)}, healthy ${last(healthy)}. In the evaluation: ` +
         `${now.evaluation.toFixed(2)}, healthy ${healthy.evaluation.toFixed(2)}. ` +
-        `${taken} probe${taken === 1 ? "" : "s"}, ${minuteWords(now.minutes)}. ${count}`,
-    };
+        `${countOf(taken, "probe")}, ${minuteWords(now.minutes)}. ${count}` };
   }
   const truth = now.suspects.find(({ name }) => name === now.guilty).says.replace(/\.$/, "");
   const least = minutesOf(now.cheapest, probes), names = now.cheapest.join(" and ");
@@ -230,6 +195,5 @@ function clinicFacts(now, { cases, verdicts, healthy, probes }) {
     title: `Case ${now.number}, ${now.solved ? "right" : "wrong"} after ` +
       `${minuteWords(now.minutes)}: ${truth}`,
     said: `You spent ${minuteWords(now.minutes)}. In hindsight, ${names} ` +
-      `(${minuteWords(least)}) tells this fault from the other suspects. ${count}`,
-  };
+      `(${minuteWords(least)}) tells this fault from the other suspects. ${count}` };
 }

@@ -1,15 +1,14 @@
 // A scaling law as a map: weights across, tokens up, lines of equal loss. A budget is a straight
 // line on it, and somewhere on that line the loss is lowest.
 
-import { choosable, fixed, join, layer, set, textWidth, told } from "../../explorables/web/draw.js";
+import { choosable, fixed, layer, pen, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const BUDGET_MAPS = { // powers of ten: weights, tokens, operations; and the losses of the lines
   small: { N: [3, 6], D: [4, 7], C: [9.5, 11.5], unit: "characters",
     levels: [1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6, 3, 3.5] },
   large: { N: [8, 13], D: [9, 14], C: [20, 26], unit: "tokens",
-    levels: [1.85, 1.9, 1.95, 2, 2.1, 2.2, 2.4, 2.6, 3] },
-};
+    levels: [1.85, 1.9, 1.95, 2, 2.1, 2.2, 2.4, 2.6, 3] } };
 
 export function BudgetExplorer(view) {
   const { model } = view, law = () => model.get("laws")[model.get("law")];
@@ -20,16 +19,13 @@ export function BudgetExplorer(view) {
     traits: ["laws", "law", "spend", "size"],
     controls: (make) => [
       make.choice("Law", "law", () => model.get("laws").map(({ name }, i) => [i, name])),
-      make.slider("Operations", "spend", () => ({ min: 0, max: 40, step: 1 }),
+      make.slider("Operations", "spend", [0, 40],
         (step) => at(step, map().C, 40).toExponential(1).replace("e+", "e")),
-      make.slider("Weights", "size", () => ({ min: 0, max: 60, step: 1 }),
-        (step) => bigNumber(at(step, map().N, 60))),
-    ],
-    draw: (state, page) => drawBudget({ ...state, own: law(), map: map(), at }, page),
-  });
+      make.slider("Weights", "size", [0, 60],
+        (step) => bigNumber(at(step, map().N, 60)))],
+    draw: (state, page) => drawBudget({ ...state, own: law(), map: map(), at }, page) });
 }
 
-// Two digits, and the word for its size.
 function bigNumber(value) {
   const units = [[1e12, " trillion"], [1e9, " billion"], [1e6, " million"]];
   const [size, word] = units.find(([one]) => value >= 0.995 * one) ?? [1, ""];
@@ -61,13 +57,11 @@ function drawBudget(state, page) {
     { left: 46, right: wide - 14, top: tall + 88, bottom: tall + 208 };
   drawLawMap(layer(svg, "map"), all, left, page);
   drawValley(layer(svg, "valley"), all, right, page);
-  set(svg, { width, height: right.bottom + 36 });
-  return budgetFacts(all);
+  return { ...budgetFacts(all), height: right.bottom + 36 };
 }
 
-function logScale([low, high], from, to) {
-  return (value) => from + ((Math.log10(value) - low) / (high - low)) * (to - from);
-}
+const logScale = ([low, high], from, to) =>
+  (value) => from + ((Math.log10(value) - low) / (high - low)) * (to - from);
 
 function powersOfTen([low, high]) {
   return Array.from({ length: Math.floor(high) - Math.ceil(low) + 1 },
@@ -96,36 +90,31 @@ function drawLawMap(group, all, place, page) {
   drawBudgetAxes(group, all, place, `${map.unit} read`, powersOfTen(map.D), y, shortPower);
   const lines = map.levels.map((level) => ({ level, points: lineOfLoss(all, level) }))
     .filter(({ points }) => points.length > 1);
-  join(layer(group, "lines"), "path", lines, ({ level }) => level, ({ points }) => ({
-    d: `M${points.map(([N, D]) => `${x(N)} ${y(D)}`).join("L")}`, fill: "none",
-    stroke: "var(--soft)", "stroke-width": 1.2, class: "still", "pointer-events": "none",
-  }));
+  put.path(group, "lines", lines, ({ points }) => ({
+    d: `M${points.map(([N, D]) => `${x(N)} ${y(D)}`).join("L")}`, ...pen("--soft", 1.2),
+    class: "still" }), "level");
   const [lowD, highD, lowN, highN] = [...map.D, ...map.N].map((power) => 10 ** power);
   const within = [Math.max(lowN, operations / 6 / highD), Math.min(highN, operations / 6 / lowD)];
-  join(layer(group, "budget"), "path", [0], String, () => ({
-    d: `M${within.map((N) => `${x(N)} ${y(operations / 6 / N)}`).join("L")}`, fill: "none",
-    stroke: "var(--key)", "stroke-width": 2.5, "pointer-events": "none",
+  put.path(group, "budget", [0], () => ({
+    d: `M${within.map((N) => `${x(N)} ${y(operations / 6 / N)}`).join("L")}`, ...pen("--key", 2.5),
   }));
   const inside = ({ N, D }) => D >= lowD && D <= highD && N >= lowN && N <= highN;
   const marks = [["best", best, 9], ["now", now, 6]].filter(([, one]) => inside(one));
-  join(layer(group, "marks"), "circle", marks, ([name]) => name, ([name, one, r]) => ({
+  put.circle(group, "marks", marks, ([name, one, r]) => ({
     cx: x(one.N), cy: y(one.D), r, fill: name === "now" ? "var(--key)" : "none",
     stroke: name === "now" ? "var(--paper)" : "var(--query)", "stroke-width": 2.5,
     ...told(`${name === "now" ? "your model" : "the law’s best"}: ${modelWords(one, all)}`, name),
-  }));
+  }), ([name]) => name);
   drawLawPoints(layer(group, "points"), all, x, y, page);
   const ends = lines.map(({ level, points }) => ({ level, end: points.at(-1) }))
     .filter(({ end: [, D] }, i, others) =>
       !others.slice(0, i).some(({ end }) => Math.abs(y(end[1]) - y(D)) < 12));
-  join(layer(group, "levels"), "text", ends, ({ level }) => level, ({ level, end: [N, D] }) => ({
-    text: String(level), class: "small end halo", x: x(N) - 3, y: y(D) - 3, "aria-hidden": "true",
-    "pointer-events": "none",
-  }));
+  put.label(group, "levels", ends, ({ level, end: [N, D] }) =>
+    [String(level), x(N) - 3, y(D) - 3, "small end halo"], "level");
 }
 
-function modelWords({ N, D, loss }, { map }) {
-  return `${bigNumber(N)} weights, ${bigNumber(D)} ${map.unit}, ${fixed(loss, 3)} nats`;
-}
+const modelWords = ({ N, D, loss }, { map }) =>
+  `${bigNumber(N)} weights, ${bigNumber(D)} ${map.unit}, ${fixed(loss, 3)} nats`;
 
 // Runs that were measured, or models that others trained; a click gives their size and budget.
 function drawLawPoints(group, { own, map, law }, x, y, page) {
@@ -139,21 +128,18 @@ function drawLawPoints(group, { own, map, law }, x, y, page) {
     return `${head}, ${read} ${map.unit}: ` +
       (measured ? `reached ${fixed(measured, 2)}, ${says} (${name})` : says);
   };
-  join(layer(group, "dots"), "circle", own.points, (_, i) => `${own.name}${i}`, (point) => ({
+  put.circle(group, "dots", own.points, (point) => ({
     cx: x(point[1]), cy: y(point[2]), r: 5, stroke: "var(--value)", "stroke-width": 2,
     fill: point[0] === "not fitted" ? "var(--value)" : "var(--paper)",
     ...choosable(words(point), false, () => page.set({ size: step(point[1], map.N, 60),
-      spend: step(6 * point[1] * point[2], map.C, 40) })),
-  }));
+      spend: step(6 * point[1] * point[2], map.C, 40) })) }), (_, i) => `${own.name}${i}`);
   const crowded = ([, N, D]) => own.points.some(([, other, read]) =>
     read === D && other > N && x(other) - x(N) < 70); // then its name is on its left
-  join(layer(group, "names"), "text", law ? own.points : [], ([name]) => name, (point) => ({
-    text: point[0], "aria-hidden": "true", "pointer-events": "none",
-    class: crowded(point) ? "size-12 halo end" : "size-12 halo middle",
-    x: crowded(point) ? x(point[1]) - 9 :
+  put.label(group, "names", law ? own.points : [], (point) => [
+    point[0], crowded(point) ? x(point[1]) - 9 :
       Math.max(x(point[1]), x(10 ** map.N[0]) + textWidth(point[0], 12) / 2),
-    y: y(point[2]) + (crowded(point) ? 4 : 19),
-  }));
+    y(point[2]) + (crowded(point) ? 4 : 19),
+    crowded(point) ? "size-12 halo end" : "size-12 halo middle"], ([name]) => name);
 }
 
 // What the budget reaches with each size: a valley, and how deep you are in it.
@@ -165,37 +151,27 @@ function drawValley(group, all, place, page) {
   const marks = [0, 0.1, 0.2, 0.3, 0.4].map((more) => floor + more);
   drawBudgetAxes(group, all, place, "loss in nats", marks, y, (loss) => fixed(loss, 2));
   const near = steps.map((one, i) => ({ ...one, i })).filter(({ loss }) => loss <= high);
-  join(layer(group, "line"), "path", [0], String, () => ({
-    d: `M${near.map(({ N, loss }) => `${x(N)} ${y(loss)}`).join("L")}`, fill: "none",
-    stroke: "var(--key)", "stroke-width": 2.5, "pointer-events": "none",
-  }));
+  put.path(group, "line", [0], () =>
+    ({ d: `M${near.map(({ N, loss }) => `${x(N)} ${y(loss)}`).join("L")}`, ...pen("--key", 2.5) }));
   const dots = near.filter(({ i }) => i % 3 === 0 && i !== size);
-  join(layer(group, "dots"), "circle", dots, ({ i }) => i, (one) => ({
+  put.circle(group, "dots", dots, (one) => ({
     cx: x(one.N), cy: y(one.loss), r: 4, fill: "var(--paper)", stroke: "var(--key)",
     "stroke-width": 1.5, ...choosable(modelWords(one, all), false, () => page.set({ size: one.i })),
-  }));
-  join(layer(group, "now"), "circle", [now], () => 0, (one) => ({
+  }), "i");
+  put.circle(group, "now", [now], (one) => ({
     cx: x(one.N), cy: y(one.loss), r: 6, fill: "var(--key)", stroke: "var(--paper)",
-    "stroke-width": 2.5, ...told(`on the budget’s line: ${modelWords(one, all)}`, "now"),
-  }));
+    "stroke-width": 2.5, ...told(`on the budget’s line: ${modelWords(one, all)}`, "now") }));
 }
 
 function drawBudgetAxes(group, { map }, place, heading, marks, y, words) {
   const { left, right, top, bottom } = place, x = logScale(map.N, left, right);
-  join(layer(group, "grid"), "path", marks, (_, i) => i, (mark) => ({
-    d: `M${left} ${y(mark)}H${right}`, class: "axis",
-  }));
-  join(layer(group, "ups"), "text", marks, (_, i) => i, (mark) => ({
-    text: words(mark), class: "small end", x: left - 6, y: y(mark) + 4, "aria-hidden": "true",
-  }));
-  join(layer(group, "acrosses"), "text", powersOfTen(map.N), String, (mark) => ({
-    text: shortPower(mark), class: "small middle", x: x(mark), y: bottom + 15,
-    "aria-hidden": "true",
-  }));
+  put.path(group, "grid", marks, (mark) => ({ d: `M${left} ${y(mark)}H${right}`, class: "axis" }));
+  put.label(group, "ups", marks, (mark) => [words(mark), left - 6, y(mark) + 4, "small end"]);
+  put.label(group, "acrosses", powersOfTen(map.N), (mark) =>
+    [shortPower(mark), x(mark), bottom + 15, "small middle"], String);
   const texts = [[heading, 0, top - 8, "small"], ["weights", right, bottom + 31, "small end"]];
-  join(layer(group, "words"), "text", texts, ([text]) => text, ([text, at, high, style]) => ({
-    text, class: style, x: at || (heading.startsWith("loss") ? left - 40 : 0), y: high,
-  }));
+  put.text(group, "words", texts, ([text, at, high, style]) =>
+    [text, at || (heading.startsWith("loss") ? left - 40 : 0), high, style], ([text]) => text);
 }
 
 function budgetFacts(all) {

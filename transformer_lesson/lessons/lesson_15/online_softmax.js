@@ -1,34 +1,27 @@
 // A softmax in one pass: a query's scores come block by block. Kept are the largest so far and two
 // sums, which shrink by one factor when a larger score comes.
 
-import { choosable, element, fixed, join, layer, set, told } from "../../explorables/web/draw.js";
+import { choosable, countOf, element, fixed, grid, layer, pen, put,
+  told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 export function OnlineSoftmax(view) {
-  const { model } = view, last = () => blockCount(model.get("scores"), model.get("block"));
+  const { model } = view;
+  const ends = () => [0, Math.ceil(model.get("scores").length / model.get("block"))];
   return frame(view, {
     name: "Online softmax",
     traits: ["scores", "carried", "block", "step", "key", "shrinks"],
     controls: (make, page) => [
-      make.choice("Keys in a block", "block", () => [1, 2, 3, 4, 8].map((one) => [one, one])),
-      make.slider("Blocks read", "step", () => ({ min: 0, max: last(), step: 1 })),
-      make.play("step", () => ({ min: 0, max: last() }), 1100),
+      make.choice("Keys in a block", "block", [1, 2, 3, 4, 8]),
+      make.slider("Blocks read", "step", ends),
+      make.play("step", ends, 1100),
       scoreSlider(page),
-      make.toggle("shrink", "shrinks"),
-    ],
-    draw: drawOnlineSoftmax,
-  });
+      make.toggle("shrink", "shrinks")],
+    draw: drawOnlineSoftmax });
 }
 
-function blockCount(scores, block) {
-  return Math.ceil(scores.length / block);
-}
+const chosenKey = ({ scores, key }) => Math.min(key, scores.length - 1);
 
-function chosenKey({ scores, key }) {
-  return Math.min(key, scores.length - 1);
-}
-
-// The slider of the chosen key's score.
 function scoreSlider(page) {
   const { model } = page, input = element("input", { type: "range", autocomplete: "off" });
   const label = element("span"), output = element("output");
@@ -47,9 +40,7 @@ function scoreSlider(page) {
   return element("label", {}, label, input, output);
 }
 
-function signedScore(score) {
-  return String(score).replace("-", "−");
-}
+const signedScore = (score) => String(score).replace("-", "−");
 
 // The state after each block, from the empty one on: what was kept before, the factor by which it
 // shrinks, what the block adds, and what is kept then.
@@ -68,7 +59,6 @@ function onlineStates({ scores, carried, block, shrinks }) {
   return states;
 }
 
-// Softmax over the first keys, all at once, times what they carry.
 function softmaxAtOnce(scores, carried, end) {
   const top = Math.max(...scores.slice(0, end));
   const powers = scores.slice(0, end).map((score) => Math.exp(score - top));
@@ -94,41 +84,34 @@ function drawOnlineSoftmax(state, page) {
   const table = { x: beside ? wide + 34 : 0, y: beside ? 6 : place.top + place.tall + 26,
     wide: beside ? Math.min(width - wide - 34, 430) : width };
   const low = drawLedger(layer(svg, "ledger"), all, table);
-  set(svg, { width, height: Math.max(low, place.top + place.tall + 10) });
-  return onlineFacts(all);
+  return { ...onlineFacts(all), height: Math.max(low, place.top + place.tall + 10) };
 }
 
 // The scores, a button each, with what their keys carry, in their blocks.
 function drawScores(group, { scores, carried, block, now, key, states }, place, page) {
   const { left, cell } = place, x = (i) => left + i * cell, small = cell < 34;
-  join(layer(group, "blocks"), "rect", states.slice(1), ({ start }) => start, (one, i) => ({
+  put.rect(group, "blocks", states.slice(1), (one, i) => ({
     x: x(one.start) + 2, y: 18, width: x(one.end) - x(one.start) - 4, height: 62, rx: 7,
     fill: one === now ? "var(--none)" : "transparent", "stroke-width": one === now ? 2.5 : 1,
     stroke: one === now ? "var(--key)" : "var(--line)", opacity: one.end <= now.end ? 1 : 0.6,
-    ...told(onlineBlockWords(one, i, now), `block${i}`),
-  }));
+    ...told(onlineBlockWords(one, i, now), `block${i}`) }), "start");
   const names = block === 1 ? [] : states.slice(1);
-  join(layer(group, "names"), "text", names, ({ start }) => start, (one, i) => ({
-    text: x(one.end) - x(one.start) < 54 ? i + 1 : `block ${i + 1}`, class: "small middle",
-    x: (x(one.start) + x(one.end)) / 2, y: 12, "aria-hidden": "true",
-  }));
+  put.label(group, "names", names, (one, i) => [
+    x(one.end) - x(one.start) < 54 ? i + 1 : `block ${i + 1}`, (x(one.start) + x(one.end)) / 2, 12,
+    "small middle"], "start");
   const read = (i) => i < now.end;
-  join(layer(group, "boxes"), "rect", scores, (_, i) => i, (score, i) => ({
+  put.rect(group, "boxes", scores, (score, i) => ({
     x: x(i) + cell * 0.12, y: 24, width: cell * 0.76, height: 26, rx: 6, class: "box",
     opacity: read(i) ? 1 : 0.6,
     ...choosable(`key ${i + 1}: score ${signedScore(score)}, carries ${carried[i]}` +
-      (read(i) ? "" : ", not read yet"), i === key, () => page.set({ key: i }), `key${i}`),
-  }));
+      (read(i) ? "" : ", not read yet"), i === key, () => page.set({ key: i }), `key${i}`) }));
   const words = (name, text, y, style) =>
-    join(layer(group, name), "text", scores, (_, i) => i, (one, i) => ({
-      text: text(one, i), class: `middle ${style}`, x: x(i) + cell / 2, y,
-      "aria-hidden": "true", "pointer-events": "none",
-    }));
+    put.label(group, name, scores, (one, i) =>
+      [text(one, i), x(i) + cell / 2, y, `middle ${style}`]);
   words("numbers", signedScore, 42, small ? "size-13 strong" : "strong");
   words("carried", (_, i) => carried[i], 70, "small");
-  join(layer(group, "heads"), "text", [["s", 42], ["v", 70]], ([text]) => text, ([text, y]) => ({
-    text, class: "small strong", x: 2, y, "aria-hidden": "true",
-  }));
+  put.label(group, "heads", [["s", 42], ["v", 70]], ([text, y]) =>
+    [text, 2, y, "small strong"], ([text]) => text);
 }
 
 function onlineBlockWords({ start, end, larger, factor }, i, now) {
@@ -142,17 +125,10 @@ function onlineBlockWords({ start, end, larger, factor }, i, now) {
 // What each key that was read counts in the sums; dashed, what it counted before this block.
 function drawPowers(group, { scores, states, step, now, shrinks }, place) {
   const { left, cell, tall, top, wide } = place, up = (power) => top + tall * (1 - power);
-  join(layer(group, "axes"), "path", [0, 1], String, (mark) => ({
-    d: `M${left} ${up(mark)}H${wide}`, class: "axis",
-  }));
-  join(layer(group, "marks"), "text", [0, 1], String, (mark) => ({
-    text: mark, class: "small end", x: left - 6, y: up(mark) + 4, "aria-hidden": "true",
-  }));
+  grid(group, { left, right: wide }, up, [0, 1]);
   const means = wide < 400 ? "" : "what each score counts in the sums: ";
   const heading = `${means}e to the power of s − m`;
-  join(layer(group, "heading"), "text", [0], String, () => ({
-    text: heading, class: "small", x: left, y: top - 26, "aria-hidden": "true",
-  }));
+  put.label(group, "heading", [[heading, left, top - 26, "small"]]);
   const counted = (until) => scores.slice(0, states[until]?.end ?? 0).map((score, i) => {
     const own = states.find(({ end }) => i < end).m;
     return { i, power: Math.exp(score - (shrinks ? states[until].m : own)) };
@@ -160,18 +136,13 @@ function drawPowers(group, { scores, states, step, now, shrinks }, place) {
   const bars = counted(step), before = now.larger && shrinks ? counted(step - 1) : [];
   const box = ({ i, power }) => ({ x: left + (i + 0.2) * cell, width: 0.6 * cell,
     y: up(power), height: Math.max(0.5, tall * power) });
-  join(layer(group, "bars"), "rect", bars, ({ i }) => i, (one) => ({
+  put.rect(group, "bars", bars, (one) => ({
     ...box(one), fill: one.i >= now.start ? "var(--query)" : "var(--key)",
-    ...told(`key ${one.i + 1} counts ${fixed(one.power, 3)}`, `key${one.i}`),
-  }));
-  join(layer(group, "before"), "rect", before, ({ i }) => i, (one) => ({
-    ...box(one), fill: "none", stroke: "var(--key)", "stroke-dasharray": "4 3",
-    "pointer-events": "none",
-  }));
-  join(layer(group, "numbers"), "text", bars, ({ i }) => i, ({ i, power }) => ({
-    text: fixed(power, 2), class: cell < 34 ? "middle size-10 halo" : "middle number halo",
-    x: left + (i + 0.5) * cell, y: up(power) - 5, "aria-hidden": "true", "pointer-events": "none",
-  }));
+    ...told(`key ${one.i + 1} counts ${fixed(one.power, 3)}`, `key${one.i}`) }), "i");
+  put.rect(group, "before", before, (one) => ({ ...box(one), ...pen("--key", 1, "4 3") }), "i");
+  put.label(group, "numbers", bars, ({ i, power }) => [
+    fixed(power, 2), left + (i + 0.5) * cell, up(power) - 5,
+    cell < 34 ? "middle size-10 halo" : "middle number halo"], "i");
 }
 
 // What is kept: before the block, the factor, what comes in, and now; below it what comes out.
@@ -189,26 +160,22 @@ function drawLedger(group, { states, step, now, once, whole, scores }, { x, y, w
     row.map((text, n) => ({ k, n, text, at: y + 10 + 25 * k })));
   const said = (k) => `${["largest score m", "sum ℓ", "weighted sum o"][k - 1]}: ` +
     rows[k].slice(1).filter(Boolean).join(" ").replace(/ (?=[^ ]*$)/, " = ");
-  join(layer(group, "texts"), "text", texts, ({ k, n }) => `${k}.${n}`, ({ k, n, text, at }) => ({
+  put.text(group, "texts", texts, ({ k, n, text, at }) => ({
     text, y: at, x: n ? columns[n - 1] : x, class: ledgerStyle(k, n),
     ...(k && n === 4 ? told(step ? said(k) : `${said(k)}, nothing is read`) :
-      { "aria-hidden": "true" }),
-  }));
+      { "aria-hidden": "true" }) }), ({ k, n }) => `${k}.${n}`);
   const part = now.end < scores.length ? `softmax of these ${now.end} keys at once` :
     "softmax of all keys at once";
   const out = !step ? [] : [["o / ℓ, from what is kept", now.o / now.l],
     [part, once], ...(now.end < scores.length ? [["of all keys, in the end", whole]] : [])];
   const low = y + 10 + 25 * 4 + 8;
-  join(layer(group, "lines"), "path", [y + 17, low - 18], (_, i) => i, (at) => ({
-    d: `M${x} ${at}H${x + wide}`, class: "axis",
-  }));
-  join(layer(group, "names"), "text", out, (_, i) => i, ([text], i) => ({
-    text, x, y: low + 25 * i, class: i ? "size-13" : "size-13 strong", "aria-hidden": "true",
-  }));
-  join(layer(group, "outputs"), "text", out, (_, i) => i, ([text, value], i) => ({
-    text: fixed(value, 2), x: x + wide, y: low + 25 * i, class: i ? "end" : "end strong",
-    ...told(`${text}: ${fixed(value, 2)}`),
-  }));
+  put.path(group, "lines", [y + 17, low - 18], (at) =>
+    ({ d: `M${x} ${at}H${x + wide}`, class: "axis" }));
+  put.label(group, "names", out, ([text], i) =>
+    [text, x, low + 25 * i, i ? "size-13" : "size-13 strong"]);
+  put.text(group, "outputs", out, ([text, value], i) => [
+    fixed(value, 2), x + wide, low + 25 * i, i ? "end" : "end strong",
+    told(`${text}: ${fixed(value, 2)}`)]);
   return low + 25 * 2 + 12;
 }
 
@@ -228,11 +195,11 @@ function onlineFacts({ step, now, once, shrinking, blocks, block, scores, shrink
   const title = !step ? first.title : !shrinks && out !== wanted ? wrong : begun;
   const times = { 1: "once", 2: "twice" }[shrinking] ?? `${shrinking} times`;
   const most = Math.min(block, scores.length);
-  const held = `It keeps 3 numbers and ${most} ${most === 1 ? "score" : "scores"} at a time`;
+  const held = `It keeps 3 numbers and ${countOf(most, "score")} at a time`;
   const result = step ? `After ${now.end} of ${scores.length} keys o / ℓ is ${out}, ` +
     `and a softmax of them at once gives ${wanted}. ` : "";
   const need = !shrinking ? "never have to shrink" : shrinks ? `shrink ${times}` :
     `would have to shrink ${times}`;
-  return { title, said: `${result}${held}. In ${blocks} ${blocks === 1 ? "block" : "blocks"} ` +
+  return { title, said: `${result}${held}. In ${countOf(blocks, "block")} ` +
     `the sums ${need}.` };
 }

@@ -2,38 +2,34 @@
 // work, and hatched what a device waits. In a pipeline a device has some of the layers, and parts
 // of a batch go through all of them; with experts it has some of these, and tokens go to theirs.
 
-import { inkOn, join, layer, set, told } from "../../explorables/web/draw.js";
+import { countOf, inkOn, layer, pen, put, set, told } from "../../explorables/web/draw.js";
 import { frame, shownWhile } from "../../explorables/web/frame.js";
 
 const PASS_LENGTH = { forward: 1, backward: 2 }; // steps, as in training/pipeline.py
 const HATCH = 7; // pixels between two lines
 
 export function PipelineExplorer(view) {
-  const numbers = (values) => values.map((one) => [one, `${one}`]);
   const sizes = ["stages", "parts", "order", "devices", "chosen", "favorites"];
   const traits = ["view", ...sizes, "time", "affinity", "popularity"];
   const now = () => Object.fromEntries(traits.map((name) => [name, view.model.get(name)]));
-  const ends = () => ({ min: 0, max: workOf(now()).end, step: 1 });
-  const some = (min, max, step = 1) => () => ({ min, max, step });
+  const ends = () => [0, workOf(now()).end];
   return frame(view, {
     name: "Pipeline explorer",
     traits,
     controls: (make, page) => {
       const only = (name, ...nodes) => nodes.map((node) => shownWhile(page, "view", name, node));
       return [
-        make.choice("View", "view", () => ["pipeline", "experts"].map((one) => [one, one])),
-        ...only("pipeline", make.slider("Stages", "stages", some(1, 8)),
-          make.slider("Parts of a batch", "parts", some(1, 16)),
-          make.choice("Order", "order", () => ["GPipe", "1F1B"].map((one) => [one, one]))),
-        ...only("experts", make.choice("Devices", "devices", () => numbers([2, 4, 8])),
-          make.choice("Experts a token", "chosen", () => numbers([1, 2])),
-          make.slider("Router’s favorites", "favorites", some(0, 1, 0.25))),
+        make.choice("View", "view", ["pipeline", "experts"]),
+        ...only("pipeline", make.slider("Stages", "stages", [1, 8]),
+          make.slider("Parts of a batch", "parts", [1, 16]),
+          make.choice("Order", "order", ["GPipe", "1F1B"])),
+        ...only("experts", make.choice("Devices", "devices", [2, 4, 8]),
+          make.choice("Experts a token", "chosen", [1, 2]),
+          make.slider("Router’s favorites", "favorites", [0, 1, 0.25])),
         make.slider("Time", "time", ends),
-        make.play("time", ends, 250),
-      ];
+        make.play("time", ends, 250)];
     },
-    draw: drawPipeline,
-  });
+    draw: drawPipeline });
 }
 
 // As order_of_work in training/pipeline.py: [part, kind] of what a stage does, in its order.
@@ -131,17 +127,14 @@ function drawPipeline(state, page) {
   return state.view === "pipeline" ? pipelineFacts(work, state) : expertFacts(work, state);
 }
 
-// What a device waits, hatched.
 function drawGaps(group, work, { view }, { x, y, step, high }) {
   const who = view === "pipeline" ? "stage" : "device";
-  join(group, "path", gapsOf(work), ([row, start]) => `${row} ${start}`, ([row, start, end]) => ({
-    d: hatching(x(start), y(row), (end - start) * step - 1, high),
-    class: "still", stroke: "var(--soft)", "stroke-width": 1, fill: "none",
-    ...told(`${who} ${row} waits from ${start} to ${end}`, "wait"),
-  }));
+  put.path(group, "paths", gapsOf(work), ([row, start, end]) => ({
+    d: hatching(x(start), y(row), (end - start) * step - 1, high), class: "still",
+    ...pen("--soft", 1), ...told(`${who} ${row} waits from ${start} to ${end}`, "wait"),
+  }), ([row, start]) => `${row} ${start}`);
 }
 
-// A box with slanted lines.
 function hatching(x, y, wide, high) {
   const lines = [`M${x} ${y}h${wide}v${high}h${-wide}z`];
   for (let at = HATCH; at < wide + high; at += HATCH) {
@@ -154,33 +147,25 @@ function hatching(x, y, wide, high) {
 // Each piece of work; what is still to come is pale.
 function drawWork(group, { blocks }, { x, y, step, high, time }) {
   const color = { forward: "--key", backward: "--query" };
-  join(layer(group, "blocks"), "rect", blocks, ({ key }) => key, (one) => ({
+  put.rect(group, "blocks", blocks, (one) => ({
     x: x(one.start), y: y(one.row), width: Math.max(1, one.length * step - 1), height: high,
     rx: Math.min(3, step / 4), fill: `var(${color[one.kind]})`,
     opacity: one.start < time ? 1 : 0.25,
-    ...told(`${one.words}, from ${one.start} to ${one.start + one.length}`, one.link),
-  }));
+    ...told(`${one.words}, from ${one.start} to ${one.start + one.length}`, one.link) }));
   const named = blocks.filter((one) => one.length * step >= 9 * `${one.name}`.length);
-  join(layer(group, "names"), "text", named, ({ key }) => key, (one) => ({
-    text: `${one.name}`, class: `${step < 14 ? "size-10" : "number"} middle`,
-    fill: one.start < time ? inkOn(`var(${color[one.kind]})`) : null,
-    x: x(one.start + one.length / 2) - 0.5, y: y(one.row) + high / 2 + 4,
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.label(group, "names", named, (one) => [
+    `${one.name}`, x(one.start + one.length / 2) - 0.5, y(one.row) + high / 2 + 4,
+    `${step < 14 ? "size-10" : "number"} middle`,
+    { fill: one.start < time ? inkOn(`var(${color[one.kind]})`) : null }]);
 }
 
-// Which device a row is, and beside it what it has to keep, or to do.
 function drawRowNames(group, work, state, { beside, width, y, high }) {
   const at = (row) => (beside ? y(row) + high / 2 + 5 : y(row) - 5);
-  join(layer(group, "names"), "text", work.rows, (_, i) => i, (text, row) => ({
-    text, class: "size-13", x: 0, y: at(row),
-  }));
+  put.text(group, "names", work.rows, (text, row) => [text, 0, at(row), "size-13"]);
   const words = work.rows.map((_, row) => (state.view === "pipeline" ?
     `keeps ${countOf(partsKept(work, row), "part")}` :
     `${work.busy[row]} of ${work.blocks.length}`));
-  join(layer(group, "words"), "text", words, (_, i) => i, (text, row) => ({
-    text, class: "small end", x: width, y: at(row),
-  }));
+  put.text(group, "words", words, (text, row) => [text, width, at(row), "small end"]);
 }
 
 // As parts_kept in training/pipeline.py.
@@ -194,41 +179,28 @@ function partsKept({ blocks }, row) {
   return most;
 }
 
-// How far the work is done.
 function drawClock(group, { end }, bottom, { x, y, time, left, right }) {
-  join(layer(group, "line"), "path", [0], String, () => ({
-    d: `M${x(time)} ${y(0) - 4}V${bottom + 4}`, stroke: "var(--ink)", "stroke-width": 2,
-    fill: "none", "pointer-events": "none",
-  }));
+  put.path(group, "line", [{ d: `M${x(time)} ${y(0) - 4}V${bottom + 4}`, ...pen("--ink", 2) }]);
   const late = x(time) > (left + right) / 2;
-  join(layer(group, "time"), "text", [0], String, () => ({
-    text: `${time} of ${end} steps`, class: late ? "small end" : "small",
-    x: x(time) + (late ? -4 : 4), y: bottom + 12, "aria-hidden": "true",
-  }));
+  put.label(group, "time", [0], () => [
+    `${time} of ${end} steps`, x(time) + (late ? -4 : 4), bottom + 12, late ? "small end" : "small",
+  ]);
 }
 
-// What the colors mean.
 function drawKinds(group, { view }, y, { left }) {
   const waits = ["waits", null], kinds = view === "experts" ? [["a token", "--key"], waits] :
     [["forward", "--key"], ["backward, twice as long", "--query"], waits];
   const starts = kinds.map((_, i) => left + kinds.slice(0, i)
     .reduce((sum, [text]) => sum + 34 + 6.3 * text.length, 0));
-  join(layer(group, "marks"), "path", kinds, ([text]) => text, ([, color], i) => ({
+  put.path(group, "marks", kinds, ([, color], i) => ({
     d: color ? `M${starts[i]} ${y}h16v12h-16z` : hatching(starts[i], y, 16, 12), class: "still",
     fill: color ? `var(${color})` : "none", stroke: color ? null : "var(--soft)",
-  }));
-  join(layer(group, "words"), "text", kinds, ([text]) => text, ([text], i) => ({
-    text, class: "small", x: starts[i] + 22, y: y + 10,
-  }));
+  }), ([text]) => text);
+  put.text(group, "words", kinds, ([text], i) =>
+    [text, starts[i] + 22, y + 10, "small"], ([text]) => text);
 }
 
-function percentOf(share) {
-  return `${Math.round(100 * share)} %`;
-}
-
-function countOf(n, one) {
-  return `${n} ${one}${n === 1 ? "" : "s"}`;
-}
+const percentOf = (share) => `${Math.round(100 * share)} %`;
 
 function pipelineFacts(work, { stages, parts, order }) {
   const title = `With ${countOf(stages, "stage")} and ${countOf(parts, "part")}, the bubble is ` +

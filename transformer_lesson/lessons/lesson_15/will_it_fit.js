@@ -1,15 +1,14 @@
 // Will it fit? What a training step holds on a device (weights, gradients, optimizer, activations),
 // or a model that writes (weights, cache); and below, what one change more would make of it.
 
-import { choosable, join, layer, set, told } from "../../explorables/web/draw.js";
+import { choosable, countOf, layer, pen, put, set, told } from "../../explorables/web/draw.js";
 import { frame, shownWhile } from "../../explorables/web/frame.js";
 
 const IN_A_GIB = 2 ** 30;
 const HELD = {
   train: [["weights", "--key"], ["gradients", "--query"], ["optimizer", "--value"],
     ["activations", "--soft"]],
-  write: [["weights", "--key"], ["cache", "--value"]],
-};
+  write: [["weights", "--key"], ["cache", "--value"]] };
 const TRAINING_BITS = "Training is counted with 32 or 16 bits a number: choose one of them.";
 const KEYS_KEPT = ["all heads", "in groups", "one head", "latent"];
 
@@ -20,7 +19,7 @@ export function WillItFit(view) {
     traits: ["to", "size", "bits", "batch", "tokens", "kept", "table", "twice", "devices",
       "memory", "models"],
     controls: (make, page) => [
-      make.choice("To", "to", () => ["train", "write"].map((one) => [one, one])),
+      make.choice("To", "to", ["train", "write"]),
       make.choice("Model", "size", () => page.model.get("models").map(({ name }, i) => [i, name])),
       make.choice("Texts at once", "batch", () => numbers([1, 8, 64])),
       make.choice("Tokens of a text", "tokens", () => numbers([128, 1024, 8192])),
@@ -33,12 +32,10 @@ export function WillItFit(view) {
       shownWhile(page, "to", "write", make.choice("Keys and values", "kept", () =>
         KEYS_KEPT.map((one) => [one, one]))),
       make.choice("Devices", "devices", () => numbers([1, 2, 8, 64, 512])),
-      make.choice("Each has, GiB", "memory", () => [[8, "8 laptop"], [24, "24 RTX 4090"],
-        [80, "80 H100"], [141, "141 H200"]]),
-    ],
+      make.choice("Each has, GiB", "memory", [[8, "8 laptop"], [24, "24 RTX 4090"],
+        [80, "80 H100"], [141, "141 H200"]])],
     draw: (state, page) =>
-      (state.to === "train" && state.bits < 16 ? TRAINING_BITS : drawFit(state, page)),
-  });
+      (state.to === "train" && state.bits < 16 ? TRAINING_BITS : drawFit(state, page)) });
 }
 
 // As memory_needs.py: numbers that the forward pass keeps for each token.
@@ -72,13 +69,8 @@ function memoryToWrite({ bits, batch, tokens, kept: keys, devices, models, size 
   return [weights / devices, ((others / 8) * layers * kept * batch * tokens) / devices];
 }
 
-function memoryFor(state) {
-  return state.to === "train" ? memoryToTrain(state) : memoryToWrite(state);
-}
-
-function sumOf(numbers) {
-  return numbers.reduce((a, b) => a + b, 0);
-}
+const memoryFor = (state) => state.to === "train" ? memoryToTrain(state) : memoryToWrite(state);
+const sumOf = (numbers) => numbers.reduce((a, b) => a + b, 0);
 
 function gibWords(bytes) {
   const gib = bytes / IN_A_GIB;
@@ -99,9 +91,8 @@ function changesLeft(state) {
     !trains && kept === "all heads" && ["keys in groups", { kept: "in groups" }],
     !trains && kept !== "latent" && ["a latent vector", { kept: "latent" }],
     bitsLeft && [`${bitsLeft} bits`, { bits: bitsLeft }],
-    fewer && [`${fewer} ${fewer === 1 ? "text" : "texts"} at once`, { batch: fewer }],
-    more && [`${more} devices`, { devices: more }],
-  ].filter(Boolean).map(([name, values]) => {
+    fewer && [`${countOf(fewer, "text")} at once`, { batch: fewer }],
+    more && [`${more} devices`, { devices: more }]].filter(Boolean).map(([name, values]) => {
     const parts = memoryFor({ ...state, ...values });
     return { name, values, parts, total: sumOf(parts) };
   });
@@ -126,21 +117,18 @@ function drawFit(state, page) {
 // A bar of four parts for what is held now, and one for each change.
 function drawHeld(group, rows, { beside, across, top, high }, held) {
   const pieces = rows.flatMap(({ name, parts }, i) => parts.map((bytes, k) => ({
-    name, i, k, bytes, start: sumOf(parts.slice(0, k)),
-  })));
-  join(layer(group, "pieces"), "rect", pieces, ({ name, k }) => `${name} ${k}`, (one) => ({
+    name, i, k, bytes, start: sumOf(parts.slice(0, k)) })));
+  put.rect(group, "pieces", pieces, (one) => ({
     x: across(one.start), y: top(one.i), height: high, rx: 2,
     width: Math.max(0.5, across(one.start + one.bytes) - across(one.start) - 1),
     fill: `var(${held[one.k][1]})`, opacity: one.i ? 0.55 : 1,
     ...told(`${one.name}: ${held[one.k][0]} ${gibWords(one.bytes)}`, `held${one.k}`),
-  }));
+  }), ({ name, k }) => `${name} ${k}`);
   const [{ parts }] = rows, words = held.map(([name], k) => {
     const start = across(sumOf(parts.slice(0, k))), end = across(sumOf(parts.slice(0, k + 1)));
     return { name, k, x: (start + end) / 2, wide: end - start };
   }).filter(({ name, wide }) => beside && wide > 6.6 * name.length);
-  join(layer(group, "words"), "text", words, ({ k }) => k, ({ name, x }) => ({
-    text: name, class: "small middle", x, y: top(0) - 6, "aria-hidden": "true",
-  }));
+  put.label(group, "words", words, ({ name, x }) => [name, x, top(0) - 6, "small middle"], "k");
 }
 
 // What each bar is of, a button that makes the change, and how much it comes to.
@@ -148,31 +136,22 @@ function drawFitNames(group, rows, room, place, page) {
   const { beside, left, right, width, top, high, whose } = place;
   const y = (i) => (beside ? top(i) + high / 2 + 5 : top(i) - 5), [, ...changes] = rows;
   const boxes = changes.map((row, i) => ({ ...row, i: i + 1 }));
-  join(layer(group, "boxes"), "rect", boxes, ({ name }) => name, ({ name, i, values, total }) => ({
+  put.rect(group, "boxes", boxes, ({ name, i, values, total }) => ({
     x: 0, y: beside ? top(i) - 4 : top(i) - 23, width: beside ? left - 12 : 180,
     height: beside ? high + 8 : 22, rx: 7, class: "box",
-    ...choosable(`${name}: ${gibWords(total)}`, false, () => page.set(values), name),
-  }));
-  join(layer(group, "names"), "text", rows, ({ name }) => name, ({ name }, i) => ({
-    text: i ? name : whose, class: i ? "" : "strong", x: i ? 10 : 0, y: y(i),
-    "pointer-events": "none", "aria-hidden": "true",
-  }));
-  join(layer(group, "totals"), "text", rows, ({ name }) => name, ({ total }, i) => ({
-    text: gibWords(total) + (total <= room ? " ✓" : ""), class: beside ? "strong" : "strong end",
-    x: beside ? right + 8 : width, y: y(i), "aria-hidden": "true",
-  }));
+    ...choosable(`${name}: ${gibWords(total)}`, false, () => page.set(values), name) }), "name");
+  put.label(group, "names", rows, ({ name }, i) =>
+    [i ? name : whose, i ? 10 : 0, y(i), i ? "" : "strong"], "name");
+  put.label(group, "totals", rows, ({ total }, i) => [
+    gibWords(total) + (total <= room ? " ✓" : ""), beside ? right + 8 : width, y(i),
+    beside ? "strong" : "strong end"], "name");
 }
 
-// The line up to which a device has room.
 function drawRoom(group, room, rows, { across, top, high, left, right }, { memory, devices }) {
   const x = across(room), end = top(rows - 1) + high + 8;
-  join(layer(group, "line"), "path", [0], String, () => ({
-    d: `M${x} ${top(0) - 4}V${end}`, stroke: "var(--ink)", "stroke-dasharray": "4 3", fill: "none",
-  }));
+  put.path(group, "line", [{ d: `M${x} ${top(0) - 4}V${end}`, ...pen("--ink", 1, "4 3") }]);
   const words = `${memory} GiB${devices > 1 ? " on each" : ""}`, late = x > (left + right) / 2;
-  join(layer(group, "word"), "text", [0], String, () => ({
-    text: words, class: late ? "small end" : "small", x: late ? x - 4 : x + 4, y: end + 10,
-  }));
+  put.text(group, "word", [[words, late ? x - 4 : x + 4, end + 10, late ? "small end" : "small"]]);
 }
 
 function fitFacts(state, parts, total, changes, room) {

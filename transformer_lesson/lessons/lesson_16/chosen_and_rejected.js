@@ -2,13 +2,13 @@
 // the loss of one pair with the weight of its gradient.
 
 import { drawCurves } from "../../explorables/web/curves.js";
-import { fixed, join, layer, set, textLines, told } from "../../explorables/web/draw.js";
+import { fixed, grid, layer, put, set, textLines, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 export function ChosenAndRejected(view) {
   const { model } = view, runs = model.get("runs"), [first] = runs;
   const numbers = (many) => Array.from({ length: many }, (_, i) => [i, String(i + 1)]);
-  const ends = () => ({ min: 0, max: (first?.steps.length ?? 1) - 1, step: 1 });
+  const ends = () => [0, (first?.steps.length ?? 1) - 1];
   return frame(view, {
     name: "Chosen and rejected",
     traits: ["runs", "every", "missing", "run", "point", "pair", "beta"],
@@ -17,11 +17,9 @@ export function ChosenAndRejected(view) {
       make.slider("Step", "point", ends, (point) => String(point * model.get("every"))),
       make.play("point", ends, 600),
       make.choice("Pair", "pair", () => numbers(first?.pairs.length ?? 0)),
-      make.slider("β", "beta", () => ({ min: 0.02, max: 0.5, step: 0.02 }),
-        (beta) => fixed(beta, 2)),
-    ],
-    draw: drawPreference,
-  });
+      make.slider("β", "beta", [0.02, 0.5, 0.02],
+        (beta) => fixed(beta, 2))],
+    draw: drawPreference });
 }
 
 // The loss of a pair, -log sigmoid(margin), and the weight of its gradient, sigmoid(-margin); a
@@ -75,11 +73,9 @@ function preferenceFrames({ steps, every }, high) {
       curve("writes chosen", 0, ({ writes }) => writes[0]),
       curve("writes rejected", 1, ({ writes }) => writes[1]),
       curve("writes a third", 2, third),
-      curve("wenn: right", 4, ({ wenn }) => wenn)] },
-  ];
+      curve("wenn: right", 4, ({ wenn }) => wenn)] }];
 }
 
-// One pair: what was asked, both answers with their log-probabilities, and what is written.
 function drawPreferencePair(group, { source, chosen, rejected, history, now, text, kind }, room) {
   const { x, y, wide } = room;
   const marks = { chosen: "✓ the chosen one", rejected: "✗ the rejected one",
@@ -88,8 +84,7 @@ function drawPreferencePair(group, { source, chosen, rejected, history, now, tex
     ["asked", source, ""],
     ["chosen", chosen, `log P ${fixed(now[0], 2)}`],
     ["rejected", rejected, `log P ${fixed(now[1], 2)}`],
-    ["written", text, marks[kind]],
-  ];
+    ["written", text, marks[kind]]];
   const lines = [];
   let low = y;
   for (const [name, words, number] of parts) {
@@ -104,9 +99,7 @@ function drawPreferencePair(group, { source, chosen, rejected, history, now, tex
     const all = bold ? history.map(([, , text]) => text) : [words]; // it stays as high as any
     low += 17 * Math.max(...all.map((one) => inLines(one).length)) + 4;
   }
-  join(group, "text", lines, ({ key }) => key, ({ text, y: height, class: style }) => ({
-    text, x, y: height, class: style,
-  }));
+  put.text(group, "texts", lines, ({ text, y: height, class: style }) => [text, x, height, style]);
   return low;
 }
 
@@ -127,31 +120,22 @@ function drawPairLoss(group, { losses, k, every, beta }, { x, y, wide }) {
   const { margin, loss, weight } = losses[k], half = 0.16 * (high - low);
   const tangent = [-half, half].map((d) => `${across(margin + d)} ${up(loss - weight * d)}`);
   const curves = [[path, "var(--soft)", 2], [tangent, "var(--query)", 3]];
-  join(layer(group, "lines"), "path", curves, (_, i) => i, ([points, color, thick]) => ({
-    d: `M${points.join("L")}`, fill: "none", stroke: color, "stroke-width": thick,
-    "pointer-events": "none", class: "still",
+  put.path(group, "lines", curves, ([points, color, thick]) => ({
+    d: `M${points.join("L")}`, fill: "none", stroke: color, "stroke-width": thick, class: "still",
   }));
-  join(layer(group, "dots"), "circle", losses, (_, i) => i, (one, i) => ({
+  put.circle(group, "dots", losses, (one, i) => ({
     cx: across(one.margin), cy: up(one.loss), r: i === k ? 6 : 3.5,
-    fill: i === k ? "var(--query)" : "var(--key)", ...told(pairLossWords(one, i * every)),
-  }));
+    fill: i === k ? "var(--query)" : "var(--key)", ...told(pairLossWords(one, i * every)) }));
   return place.top + place.tall + 34;
 }
 
 function drawPairAxes(group, heading, { top, tall, left, right, across, up, high, most }) {
   const words = [heading, { text: "margin", x: right, y: top + tall + 28, class: "small end" }];
-  join(layer(group, "words"), "text", words, (_, i) => i, (word) => word);
+  put.text(group, "words", words);
   const marks = [0, 0.5, 1].filter((loss) => loss <= most);
-  join(layer(group, "grid"), "path", marks, String, (loss) => ({
-    d: `M${left} ${up(loss)}H${right}`, class: "axis",
-  }));
-  join(layer(group, "losses"), "text", marks, String, (loss) => ({
-    text: String(loss), class: "small end", x: left - 6, y: up(loss) + 4, "aria-hidden": "true",
-  }));
-  join(layer(group, "margins"), "text", [0, Math.floor(high)], String, (margin) => ({
-    text: String(margin), class: "small middle", x: across(margin), y: top + tall + 15,
-    "aria-hidden": "true",
-  }));
+  grid(group, { left, right }, up, marks);
+  put.label(group, "margins", [0, Math.floor(high)], (margin) =>
+    [String(margin), across(margin), top + tall + 15, "small middle"], String);
 }
 
 function pairLossWords({ margin, loss, weight }, step) {

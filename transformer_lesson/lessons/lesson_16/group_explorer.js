@@ -1,8 +1,10 @@
 // A group of answers to one prompt: their rewards, what each is worth beside the others, and what
 // one step of GRPO makes of the probabilities of their tokens.
 
-import { choosable, fitted, fixed, join, layer, set, signed, textWidth, told } from "../../explorables/web/draw.js";
+import { choosable, fitted, fixed, layer, pen, put, signed, textWidth,
+  told } from "../../explorables/web/draw.js";
 import { frame, shownWhile } from "../../explorables/web/frame.js";
+import { softmax } from "../../explorables/web/generation.js";
 
 const GROUP_SEEN = 0.005; // a smaller change of a probability is not marked
 const GROUP_END = "(end)"; // the token that ends an answer, as the stored groups name it
@@ -18,22 +20,14 @@ export function GroupExplorer(view) {
       make.choice("Sentence", "prompt", () =>
         groups.map(({ source }, i) => [i, source.replace(" .", "")])),
       make.choice("Step", "stage", () => GROUP_STAGES),
-      shownWhile(page, "stage", 1, make.slider("Drawn", "drawn", () => ({ min: 1, max: 8 }))),
-      shownWhile(page, "stage", 1, make.play("drawn", () => ({ min: 1, max: 8 }), 1000)),
+      shownWhile(page, "stage", 1, make.slider("Drawn", "drawn", [1, 8])),
+      shownWhile(page, "stage", 1, make.play("drawn", [1, 8], 1000)),
       shownWhile(page, "stage", [2, 3, 4],
-        make.play("stage", () => ({ min: 2, max: 4 }), 1500)),
+        make.play("stage", [2, 4], 1500)),
       shownWhile(page, "stage", 4,
-        make.slider("Size", "rate", () => ({ min: 0, max: 40, step: 1 }))),
-      shownWhile(page, "stage", [3, 4], make.toggle("÷ deviation", "divided")),
-    ],
-    draw: drawGroup,
-  });
-}
-
-function softmaxOf(logits) {
-  const top = Math.max(...logits), powers = logits.map((one) => Math.exp(one - top));
-  const total = powers.reduce((a, b) => a + b);
-  return powers.map((power) => power / total);
+        make.slider("Size", "rate", [0, 40])),
+      shownWhile(page, "stage", [3, 4], make.toggle("÷ deviation", "divided"))],
+    draw: drawGroup });
 }
 
 // Reward minus the group's mean, divided by its standard deviation; 0 where all are equal.
@@ -49,7 +43,7 @@ function groupAdvantages(rewards, divided) {
 // The probabilities at each beginning of an answer, before and after one step down the gradient of
 // the loss, -mean(advantage * mean(log p)), with respect to the logits: A / (G n) (onehot - p).
 function groupStep({ answers, contexts }, advantages, rate) {
-  const before = contexts.map(({ logits }) => softmaxOf(logits));
+  const before = contexts.map(({ logits }) => [...softmax(logits)]);
   const moved = contexts.map(({ logits }) => [...logits]);
   answers.forEach(({ at, chosen }, i) => {
     const size = (rate * advantages[i]) / (answers.length * at.length);
@@ -57,7 +51,7 @@ function groupStep({ answers, contexts }, advantages, rate) {
       moved[place][k] += size * ((k === chosen[n] ? 1 : 0) - p);
     }));
   });
-  return { before, after: moved.map(softmaxOf) };
+  return { before, after: moved.map((logits) => [...softmax(logits)]) };
 }
 
 // Everything that the picture says, of the state that the controls have. While answers are still
@@ -97,8 +91,7 @@ function drawGroup(state, page) {
   const most = Math.max(...state.groups.flatMap(({ contexts }) =>
     contexts.map(({ words }) => words.length)));
   drawNextWords(layer(svg, "next"), now, { ...place, top });
-  set(svg, { width, height: top + 8 + 17 * most });
-  return groupFacts(now, state);
+  return { ...groupFacts(now, state), height: top + 8 + 17 * most };
 }
 
 // On top what the model was given, the right answer, and what the verifier asks.
@@ -108,19 +101,13 @@ function drawAsked(group, { group: { source }, wanted }, place) {
   const lines = [[asked, 0, 12], [fitted(source, place.width - after, 13, 600), after, 12],
     ["The verifier asks of each answer:", left, beside ? 12 : 58],
     ["is it the one in dashes, word for word?", left, beside ? 36 : 72]];
-  join(layer(group, "lines"), "text", lines, (_, i) => i, ([text, x, y], i) => ({
-    text, x, y, class: i === 1 ? "size-13 strong" : "small",
-  }));
+  put.text(group, "lines", lines, ([text, x, y], i) =>
+    [text, x, y, i === 1 ? "size-13 strong" : "small"]);
   const boxes = wanted.map((word, n) => ({ word, n, ...places[n] }));
-  join(layer(group, "boxes"), "rect", boxes, ({ n }) => n, ({ x, wide, word, n }) => ({
-    x, y: 22, width: wide, height: 20, rx: 5, fill: "none", stroke: "var(--soft)",
-    "stroke-dasharray": "4 3", "pointer-events": "all",
-    ...told(`the right answer, word ${n + 1}: “${word}”`),
-  }));
-  join(layer(group, "words"), "text", boxes, ({ n }) => n, ({ x, wide, word, small }) => ({
-    text: word, class: small ? "middle size-12" : "middle size-13", x: x + wide / 2, y: 37,
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+  put.box(group, "boxes", boxes, ({ x, wide, word, n, small }) => ({
+    x, y: 22, width: wide, height: 20, rx: 5, ...pen("--soft", 1, "4 3"), "pointer-events": "all",
+    class: null, word, font: small ? "size-12" : "size-13",
+    ...told(`the right answer, word ${n + 1}: “${word}”`) }), "n");
 }
 
 // Positions of the tokens of an answer: boxes as wide as their words, closer where room is short.
@@ -142,48 +129,37 @@ function drawGroupAnswers(group, now, place, page) {
   const { rows, shown, row, token, stage } = now, chosenAt = row.at[token];
   const all = shown.flatMap((one) => answerPlaces(one, place).map((found, n) => ({
     ...found, key: `${one.i}.${n}`, i: one.i, n, word: one.words[n], p: one.p[n], q: one.q[n],
-    at: one.at[n], y: place.top + one.i * place.high, leaves: stage < 3 && one.leaves === n,
-  })));
+    at: one.at[n], y: place.top + one.i * place.high, leaves: stage < 3 && one.leaves === n })));
   drawWays(layer(group, "lanes"), all, rows.slice(shown.length), place);
   const change = ({ p, q }) => (stage < 4 ? 0 : Math.max(-0.4, Math.min(0.4, 1.6 * (q - p))));
   const links = ({ at }) => `context${at}`;
-  join(layer(group, "boxes"), "rect", all, ({ key }) => key, (one) => ({
-    x: one.x, y: one.y, width: one.wide, height: 20, rx: 5,
+  put.box(group, "boxes", all, (one) => ({
+    x: one.x, y: one.y, width: one.wide, height: 20, rx: 5, word: one.word,
     class: one.at === chosenAt ? "picked" : "box", fill: signed(change(one), 1),
+    font: one.small ? "size-12" : "size-13",
     ...choosable(tokenTells(one, now), one.i === row.i && one.n === token,
-      () => page.set({ answer: one.i, token: one.n, drawn: rows.length }), links(one)),
-  }));
-  join(layer(group, "words"), "text", all, ({ key }) => key, (one) => ({
-    text: one.word, class: one.small ? "middle size-12" : "middle size-13",
-    x: one.x + one.wide / 2, y: one.y + 15, "aria-hidden": "true", "pointer-events": "none",
-  }));
+      () => page.set({ answer: one.i, token: one.n, drawn: rows.length }), links(one)) }));
   const value = (one) => (stage < 4 ? one.p : one.q);
-  join(layer(group, "bars"), "rect", all, ({ key }) => key, (one) => ({
+  put.rect(group, "bars", all, (one) => ({
     x: one.x + 2, y: one.y + 22, height: 3.5, width: value(one) * (one.wide - 4),
-    fill: stage < 4 ? "var(--key)" : groupColor(one), "pointer-events": "none",
-  }));
+    fill: stage < 4 ? "var(--key)" : groupColor(one) }));
   const marks = stage < 4 ? [] : all.filter(({ p, q }) => Math.abs(p - q) > GROUP_SEEN);
-  join(layer(group, "marks"), "path", marks, ({ key }) => key, (one) => ({
+  put.path(group, "marks", marks, (one) => ({
     d: `M${one.x + 2 + one.p * (one.wide - 4)} ${one.y + 20}v7`, stroke: "var(--ink)",
-    "stroke-width": 1.5, "pointer-events": "none",
-  }));
+    "stroke-width": 1.5 }));
 }
 
 // Beside the boxes: a ring around the word with which an answer leaves the right one, and a place
 // for each answer that is still to come.
 function drawWays(group, all, coming, { top, high }) {
   const leaving = all.filter(({ leaves }) => leaves);
-  join(layer(group, "leaving"), "rect", leaving, ({ i }) => i, (one) => ({
-    x: one.x - 2, y: one.y - 2, width: one.wide + 4, height: 24, rx: 7, fill: "none",
-    stroke: "var(--ink)", "stroke-width": 1.5, "pointer-events": "none",
-  }));
-  join(layer(group, "coming"), "rect", coming, ({ i }) => i, ({ i }) => ({
-    x: 0.5, y: top + i * high, width: 60, height: 20, rx: 5, fill: "none", stroke: "var(--line)",
-    "stroke-dasharray": "3 4", "pointer-events": "none",
-  }));
+  put.rect(group, "leaving", leaving, (one) => ({
+    x: one.x - 2, y: one.y - 2, width: one.wide + 4, height: 24, rx: 7, ...pen("--ink", 1.5),
+  }), "i");
+  put.rect(group, "coming", coming, ({ i }) =>
+    ({ x: 0.5, y: top + i * high, width: 60, height: 20, rx: 5, ...pen("--line", 1, "3 4") }), "i");
 }
 
-// Of a probability: gone up, gone down, or about as it was.
 function groupColor({ p, q }) {
   if (Math.abs(q - p) <= GROUP_SEEN) return "var(--soft)";
   return q > p ? "var(--key)" : "var(--minus)";
@@ -205,38 +181,28 @@ function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt
     [["reward", left + 14], ["advantage", left + 108]]];
   const heads = beside ? [...columns[Math.min(stage, 3) - 1], ["probability", left + 252]] : [];
   drawTally(layer(group, "tally"), stage > 1 ? [] : shown, left, y);
-  join(layer(group, "heads"), "text", heads, ([name]) => name, ([text, x]) => ({
-    text, class: "small middle", x, y: top - 8, "aria-hidden": "true",
-  }));
+  put.label(group, "heads", heads, ([text, x]) =>
+    [text, x, top - 8, "small middle"], ([name]) => name);
   const judged = stage > 1 ? rows : [], worth = stage > 2 ? rows : [];
   const turn = (i) => () => {
     const number = prompt * rows.length + i, others = flipped.filter((one) => one !== number);
     page.set({ flipped: others.length < flipped.length ? others : [...flipped, number] });
   };
-  join(layer(group, "rewards"), "rect", judged, ({ i }) => i, (one) => ({
-    x: left, y: y(one), width: 28, height: 22, rx: 6, class: "box",
+  put.box(group, "rewards", judged, (one) => ({
+    x: left, y: y(one), width: 28, height: 22, rx: 6, word: one.reward ? "✓" : "✗", font: "strong",
     ...choosable(`answer ${one.i + 1}, reward ${one.reward}${one.turned ? ", turned around" : ""}`,
-      one.turned, turn(one.i)),
-  }));
-  join(layer(group, "signs"), "text", judged, ({ i }) => i, (one) => ({
-    text: one.reward ? "✓" : "✗", class: "middle strong", x: left + 14, y: y(one) + 16,
-    "aria-hidden": "true", "pointer-events": "none",
-  }));
+      one.turned, turn(one.i)) }), "i");
   const middle = left + 88, scale = 15;
-  join(layer(group, "advantages"), "rect", worth, ({ i }) => i, (one) => ({
+  put.rect(group, "advantages", worth, (one) => ({
     x: Math.min(middle, middle + scale * one.advantage), y: y(one) + 4, height: 14,
     width: Math.max(1, scale * Math.abs(one.advantage)),
     fill: `var(${one.advantage < 0 ? "--minus" : "--plus"})`,
-    ...told(`answer ${one.i + 1}, advantage ${advantageWords(one.advantage)}`),
-  }));
-  join(layer(group, "numbers"), "text", worth, ({ i }) => i, (one) => ({
-    text: advantageWords(one.advantage), class: "number end", x: left + 168, y: y(one) + 15,
-    "aria-hidden": "true",
-  }));
-  join(layer(group, "whole"), "text", shown, ({ i }) => i, (one) => ({
-    text: groupWholeWords(one, stage), class: "number middle", x: left + 252, y: y(one) + 15,
-    ...told(`answer ${one.i + 1} as a whole: ${groupWholeWords(one, stage)}`),
-  }));
+    ...told(`answer ${one.i + 1}, advantage ${advantageWords(one.advantage)}`) }), "i");
+  put.label(group, "numbers", worth, (one) =>
+    [advantageWords(one.advantage), left + 168, y(one) + 15, "number end"], "i");
+  put.text(group, "whole", shown, (one) => [
+    groupWholeWords(one, stage), left + 252, y(one) + 15, "number middle",
+    told(`answer ${one.i + 1} as a whole: ${groupWholeWords(one, stage)}`)], "i");
 }
 
 // How often each answer was drawn so far: a dot for each time, and below them a mark where its
@@ -247,57 +213,46 @@ function drawTally(group, shown, left, y) {
     times: shown.filter(({ text }) => text === one.text).length }));
   const dots = tallies.flatMap((one) =>
     Array.from({ length: one.times }, (_, k) => ({ ...one, k, key: `${one.i}.${k}` })));
-  join(layer(group, "dots"), "circle", dots, ({ key }) => key, (one) => ({
-    cx: across(one.k + 0.5), cy: y(one) + 7, r: 5, fill: "var(--key)",
-  }));
-  join(layer(group, "expected"), "path", tallies, ({ i }) => i, (one) => ({
-    d: `M${across(one.expected)} ${y(one) + 14}l4 7h-8z`, fill: "var(--ink)",
-  }));
-  join(layer(group, "places"), "rect", tallies, ({ i }) => i, (one) => ({
+  put.circle(group, "dots", dots, (one) =>
+    ({ cx: across(one.k + 0.5), cy: y(one) + 7, r: 5, fill: "var(--key)" }));
+  put.path(group, "expected", tallies, (one) =>
+    ({ d: `M${across(one.expected)} ${y(one) + 14}l4 7h-8z`, fill: "var(--ink)" }), "i");
+  put.rect(group, "places", tallies, (one) => ({
     x: left, y: y(one), width: step * 8, height: 22, fill: "transparent",
     ...told(`answer ${one.i + 1}, drawn ${one.times} of ${shown.length} times, ` +
-      `${fixed(one.expected, 2)} to be expected`),
-  }));
+      `${fixed(one.expected, 2)} to be expected`) }), "i");
 }
 
-function advantageWords(advantage) {
-  return `${advantage > 0 ? "+" : ""}${fixed(advantage, 2)}`.replace("-", "−");
-}
+const advantageWords = (advantage) =>
+  `${advantage > 0 ? "+" : ""}${fixed(advantage, 2)}`.replace("-", "−");
 
-function groupWholeWords({ whole: [p, q] }, stage) {
-  return stage < 4 ? fixed(p, 3) : `${fixed(p, 3)} → ${fixed(q, 3)}`;
-}
+const groupWholeWords = ({ whole: [p, q] }, stage) =>
+  stage < 4 ? fixed(p, 3) : `${fixed(p, 3)} → ${fixed(q, 3)}`;
 
 // What could follow at the chosen place: a bar for each token, and one for where it goes.
 function drawNextWords(group, { group: { contexts }, row, token, stage, before, after }, place) {
   const { top, width } = place, at = row.at[token], { words } = contexts[at];
   const start = row.words.slice(0, token).join(" ") || "the start";
   const heading = fitted(`what may follow “${start}”`, width, 14, 600);
-  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
-    text, class: "strong", x: 0, y: top - 4,
-  }));
+  put.text(group, "heading", [[heading, 0, top - 4, "strong"]]);
   const left = 84, wide = Math.max(80, Math.min(430, width - left - 110));
   const y = (k) => top + 6 + 17 * k;
   const options = words.map((word, k) => ({ word, k, p: before[at][k], q: after[at][k] }));
   const sets = stage < 4 ? [["p", 11, 0]] : [["p", 5, 0], ["q", 6, 5]];
   for (const [name] of [["p"], ["q"]]) {
     const [, high = 0, low = 0] = sets.find(([one]) => one === name) ?? [];
-    join(layer(group, name), "rect", high ? options : [], ({ k }) => k, (one) => ({
+    put.rect(group, name, high ? options : [], (one) => ({
       x: left, y: y(one.k) + low, height: high, width: Math.max(0.5, one[name] * wide),
-      fill: name === "p" ? stage < 4 ? "var(--key)" : "var(--soft)" :
-        groupColor(one), "pointer-events": "none",
-    }));
+      fill: name === "p" ? stage < 4 ? "var(--key)" : "var(--soft)" : groupColor(one) }), "k");
   }
   const numbers = ({ p, q }) => (stage < 4 ? fixed(p, 3) : `${fixed(p, 3)} → ${fixed(q, 3)}`);
-  join(layer(group, "words"), "text", options, ({ k }) => k, (one) => ({
-    text: fitted(one.word, left - 10, 13), x: left - 7, y: y(one.k) + 10,
-    class: one.word === row.words[token] ? "end size-13 strong" : "end size-13",
-    ...told(`“${one.word}” after “${start}”: ${numbers(one)}`),
-  }));
-  join(layer(group, "numbers"), "text", options, ({ k }) => k, (one) => ({
-    text: numbers(one), class: "number", y: y(one.k) + 10, "aria-hidden": "true",
-    x: left + Math.max(one.p, stage < 4 ? 0 : one.q) * wide + 6,
-  }));
+  put.text(group, "words", options, (one) => [
+    fitted(one.word, left - 10, 13), left - 7, y(one.k) + 10,
+    one.word === row.words[token] ? "end size-13 strong" : "end size-13",
+    told(`“${one.word}” after “${start}”: ${numbers(one)}`)], "k");
+  put.label(group, "numbers", options, (one) => [
+    numbers(one), left + Math.max(one.p, stage < 4 ? 0 : one.q) * wide + 6, y(one.k) + 10, "number",
+  ], "k");
 }
 
 function groupFacts(now, { divided }) {
@@ -314,8 +269,7 @@ function groupFacts(now, { divided }) {
     `${right} of ${n} answers get a reward`,
     equal ? nothing : `A rewarded answer is worth ${values}`,
     equal ? nothing : "A step takes the first rewarded answer from " +
-      `${fixed(first.whole[0], 3)} to ${fixed(first.whole[1], 3)}`,
-  ][stage - 1];
+      `${fixed(first.whole[0], 3)} to ${fixed(first.whole[1], 3)}`][stage - 1];
   const [word, start] = [row.words[token], row.words.slice(0, token).join(" ") || "the start"];
   const moved = stage < 4 ? fixed(row.p[token], 3) :
     `${fixed(row.p[token], 3)} before the step, ${fixed(row.q[token], 3)} after it`;

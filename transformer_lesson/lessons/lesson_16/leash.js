@@ -1,7 +1,8 @@
 // A reward that can be fooled: what the grader gives, what is written, and, once the learner has
 // said where to stop, how much of it is right.
 
-import { choosable, element, fitted, fixed, join, layer, set, textLines, told } from "../../explorables/web/draw.js";
+import { choosable, fitted, fixed, grid, layer, pen, put, set, textLines,
+  told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 export function Leash(view) {
@@ -10,36 +11,20 @@ export function Leash(view) {
   return frame(view, {
     name: "Leash",
     traits: ["leashes", "runs", "every", "noise", "missing", "run", "leash", "stop", "committed"],
-    controls: (make, page) => [
+    controls: (make) => [
       make.choice("Run", "run", () => runs.map((_, i) => [i, String(i + 1)])),
-      make.choice("Leash", "leash", () => model.get("leashes").map((_, i) =>
-        [i, leashName(model.get("leashes"), i)])),
-      make.slider("Stop at step", "stop", () => ({ min: 0, max: last, step: 1 }),
+      make.choice("Leash", "leash", () => model.get("leashes").map((leash, i) =>
+        [i, leash === 0 ? "none" : String(leash)])),
+      make.slider("Stop at step", "stop", () => [0, last],
         (stop) => String(stop * model.get("every"))),
-      make.play("stop", () => ({ min: 0, max: last }), 500),
-      stopHere(page),
-    ],
-    draw: drawLeash,
-  });
+      make.play("stop", () => [0, last], 500),
+      make.button("Stop here", () => ({ committed: { ...model.get("committed"),
+        [model.get("run")]: [model.get("leash"), model.get("stop")] } }),
+      () => ({ disabled: String(model.get("run")) in model.get("committed") }))], // once in a run
+    draw: drawLeash });
 }
 
-function leashName(leashes, i) {
-  return leashes[i] === 0 ? "none" : String(leashes[i]);
-}
-
-function leashWords(leashes, i) {
-  return leashes[i] === 0 ? "without a leash" : `on leash ${leashes[i]}`;
-}
-
-// The button that commits to a leash and a stop, once in each run.
-function stopHere(page) {
-  const { model } = page, button = element("button", { type: "button" });
-  button.onclick = () => page.set({ committed: { ...model.get("committed"),
-    [model.get("run")]: [model.get("leash"), model.get("stop")] } });
-  page.updates.push(() => set(button, { text: "Stop here",
-    disabled: String(model.get("run")) in model.get("committed") }));
-  return button;
-}
+const leashWords = (leashes, i) => leashes[i] === 0 ? "without a leash" : `on leash ${leashes[i]}`;
 
 // What a learner sees: the run, the leash and the stop that are looked at, and, once it is shown,
 // the place that was committed to and the best one, the earliest of equals.
@@ -88,57 +73,41 @@ function drawLeashChart(group, all, quantity, { left, right, tall, across, until
   const up = (value) => top + tall * (1 - (value - low) / (high - low));
   const marks = Array.from({ length: Math.round((high - low) / ticks) + 1 }, (_, i) =>
     low + i * ticks);
-  join(layer(group, "grid"), "path", marks, String, (mark) => ({
-    d: `M${left} ${up(mark)}H${right}`, class: "axis",
-  }));
-  join(layer(group, "marks"), "text", marks, String, (mark) => ({
-    text: String(mark), class: "small end", x: left - 6, y: up(mark) + 4, "aria-hidden": "true",
-  }));
+  grid(group, { left, right }, up, marks);
   const steps = [0, 3, 6, 9, 12].filter((k) => k < all.curve.length);
-  join(layer(group, "steps"), "text", steps, String, (k) => ({
-    text: String(k * all.every), class: "small middle", x: across(k), y: top + tall + 15,
-    "aria-hidden": "true",
-  }));
-  join(layer(group, "heading"), "text", [heading], () => 0, (text) => ({
-    text: fitted(text, page.width, 13, 600), class: "strong size-13", x: 0, y: top - 9,
-  }));
+  put.label(group, "steps", steps, (k) =>
+    [String(k * all.every), across(k), top + tall + 15, "small middle"], String);
+  put.text(group, "heading", [heading], (text) =>
+    [fitted(text, page.width, 13, 600), 0, top - 9, "strong size-13"]);
   const line = (i) => points[i].slice(0, until + 1), end = Math.max(0, until) * all.every;
   const others = points.map((_, i) => i).filter((i) => i !== leash && until >= 0);
   const path = (i) => line(i).map((one, k) => `${across(k)} ${up(one[name])}`).join("L");
-  join(layer(group, "others"), "path", others, String, (i) => ({
-    d: `M${path(i)}`, fill: "none", stroke: "var(--soft)", "stroke-width": 1.5, opacity: 0.55,
+  put.path(group, "others", others, (i) => ({
+    d: `M${path(i)}`, ...pen("--soft", 1.5), opacity: 0.55,
     ...choosable(`${name} ${leashWords(all.leashes, i)} at step ${end}: ${words(line(i).at(-1))}`,
-      false, () => page.set({ leash: i })),
-  }));
+      false, () => page.set({ leash: i })) }), String);
   const own = until >= 0 ? [leash] : [];
-  join(layer(group, "own"), "path", own, () => 0, (i) => ({
-    d: `M${path(i)}`, fill: "none", stroke: "var(--key)", "stroke-width": 2.5,
-    "pointer-events": "none",
-  }));
+  put.path(group, "own", own, (i) => ({ d: `M${path(i)}`, ...pen("--key", 2.5) }));
   const dots = own.flatMap((i) => line(i).map((one, k) => ({ one, k })));
-  join(layer(group, "dots"), "circle", dots, ({ k }) => k, ({ one, k }) => ({
+  put.circle(group, "dots", dots, ({ one, k }) => ({
     cx: across(k), cy: up(one[name]), r: k === all.stop ? 5.5 : 3.5, fill: "var(--key)",
-    ...told(`${name} at step ${k * all.every}: ${words(one)}`, `step${k}`),
-  }));
+    ...told(`${name} at step ${k * all.every}: ${words(one)}`, `step${k}`) }), "k");
 }
 
 // What lies over the truth: a question as long as it is hidden, then where you and the best stop.
 function drawLeashMarks(group, all, { top }, { left, right, tall, across }) {
   const { shown, points, chosen, end, best } = all, up = (value) => top + tall * (1 - value);
   const hidden = shown ? [] : ["hidden until you press “Stop here”"];
-  join(layer(group, "hidden"), "text", hidden, () => 0, (text) => ({
-    text, class: "middle halo", x: (left + right) / 2, y: top + tall / 2 + 5,
-  }));
+  put.text(group, "hidden", hidden, (text) =>
+    [text, (left + right) / 2, top + tall / 2 + 5, "middle halo"]);
   const marks = shown ? [["you", chosen, end], ["best", ...best]] : [];
   const place = ([, i, k]) => [across(k), up(points[i][k].truth)];
-  join(layer(group, "rings"), "circle", marks, ([name]) => name, (mark) => ({
-    cx: place(mark)[0], cy: place(mark)[1], r: mark[0] === "you" ? 8 : 11, fill: "none",
-    stroke: "var(--query)", "stroke-width": 2, "pointer-events": "none",
-  }));
-  join(layer(group, "names"), "text", marks, ([name]) => name, (mark) => ({
-    text: mark[0], class: "strong size-13 middle halo", x: place(mark)[0],
-    y: place(mark)[1] + (mark[0] === "you" ? 25 : -15), "aria-hidden": "true",
-  }));
+  put.circle(group, "rings", marks, (mark) => ({
+    cx: place(mark)[0], cy: place(mark)[1], r: mark[0] === "you" ? 8 : 11, ...pen("--query", 2),
+  }), ([name]) => name);
+  put.label(group, "names", marks, (mark) => [
+    mark[0], place(mark)[0], place(mark)[1] + (mark[0] === "you" ? 25 : -15),
+    "strong size-13 middle halo"], ([name]) => name);
 }
 
 // What the model writes at the stop, below what it read; returns where it ends.
@@ -158,9 +127,7 @@ function drawLeashTexts(group, { sentences, curve, now, every, stop, shown }, { 
     add(`text${i}`, marked(now), 14, null, curve.map(marked));
     low += 6;
   });
-  join(group, "text", lines, ({ key }) => key, ({ text, y: height, class: style }) => ({
-    text, x, y: height, class: style,
-  }));
+  put.text(group, "texts", lines, ({ text, y: height, class: style }) => [text, x, height, style]);
   return low + 10;
 }
 

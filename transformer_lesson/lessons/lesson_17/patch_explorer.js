@@ -1,6 +1,6 @@
 // A picture on its way to tokens: squares are cut out, and each is laid out as a row of numbers.
 
-import { choosable, fixed, join, layer, set, shade } from "../../explorables/web/draw.js";
+import { choosable, fixed, layer, put, set, shade } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const PATCH_STAGES = [[0, "picture"], [1, "squares"], [2, "rows"]];
@@ -13,13 +13,11 @@ export function PatchExplorer(view) {
     controls: (make) => [
       make.choice("Squares of", "size", () => [2, 4, 8].map((one) => [one, `${one} × ${one}`])),
       make.choice("On the right", "stage", () => PATCH_STAGES),
-      make.play("stage", () => ({ min: 0, max: 2 }), 1400),
-      make.slider("Digit", "digit", () => ({ min: 0, max: 9, step: 1 })),
-      make.slider("Row", "row", () => ({ min: 0, max: last, step: 1 })),
-      make.slider("Column", "column", () => ({ min: 0, max: last, step: 1 })),
-    ],
-    draw: drawPatchExplorer,
-  });
+      make.play("stage", [0, 2], 1400),
+      make.slider("Digit", "digit", [0, 9]),
+      make.slider("Row", "row", () => [0, last]),
+      make.slider("Column", "column", () => [0, last])],
+    draw: drawPatchExplorer });
 }
 
 // Where a pixel goes: the number of its token, and its number there.
@@ -47,19 +45,15 @@ function drawPatchExplorer(state, page) {
 
 // The picture as it is, a button for each pixel, with the lines along which it is cut.
 function drawPixels(group, pixels, chosen, { size, side }, { x, y, cell, size: whole }, page) {
-  join(layer(group, "heading"), "text", [0], String, () => ({
-    text: `the picture, ${side} × ${side}`, class: "strong size-13", x, y: y - 8,
-  }));
-  join(layer(group, "pixels"), "rect", pixels, ({ key }) => key, (one) => ({
+  put.text(group, "heading", [[`the picture, ${side} × ${side}`, x, y - 8, "strong size-13"]]);
+  put.rect(group, "pixels", pixels, (one) => ({
     x: x + one.column * cell, y: y + one.row * cell, width: cell, height: cell,
     fill: shade(one.ink), ...choosable(pixelWords(one), one === chosen,
-      () => page.set({ row: one.row, column: one.column }), `pixel${one.key}`),
-  }));
+      () => page.set({ row: one.row, column: one.column }), `pixel${one.key}`) }));
   const lines = Array.from({ length: side / size + 1 }, (_, i) => i * size * cell);
-  join(layer(group, "lines"), "path", lines, (_, i) => i, (at) => ({
+  put.path(group, "lines", lines, (at) => ({
     d: `M${x} ${y + at}h${whole}M${x + at} ${y}v${whole}`, stroke: "var(--query)",
-    "stroke-width": 1.2, "pointer-events": "none",
-  }));
+    "stroke-width": 1.2 }));
   const square = { x: x + Math.floor(chosen.column / size) * size * cell,
     y: y + Math.floor(chosen.row / size) * size * cell, wide: size * cell };
   const own = { x: x + chosen.column * cell, y: y + chosen.row * cell, wide: cell };
@@ -68,17 +62,14 @@ function drawPixels(group, pixels, chosen, { size, side }, { x, y, cell, size: w
 
 // A wide frame around the chosen pixel's square, and a narrow one around the pixel.
 function drawFrames(group, frames) {
-  join(group, "rect", frames, (_, i) => i, ({ x, y, wide, high }, i) => ({
-    x, y, width: wide, height: high, fill: "none", "pointer-events": "none",
-    stroke: i ? "var(--focus)" : "var(--query)", "stroke-width": 3,
-  }));
+  put.rect(group, "rects", frames, ({ x, y, wide, high }, i) => ({
+    x, y, width: wide, height: high, fill: "none", stroke: i ? "var(--focus)" : "var(--query)",
+    "stroke-width": 3 }));
 }
 
-function pixelWords({ row, column, ink, token, number }) {
-  return `row ${row}, column ${column}, ink ${fixed(ink, 1)}: number ${number} of token ${token}`;
-}
+const pixelWords = ({ row, column, ink, token, number }) =>
+  `row ${row}, column ${column}, ink ${fixed(ink, 1)}: number ${number} of token ${token}`;
 
-// A pixel's position on the right, at each stage.
 function tokenPlace({ row, column, token, number }, cut, { x, y, wide, high }) {
   const { size, side, stage, tokens, numbers } = cut, squares = side / size;
   if (stage < 2) {
@@ -95,10 +86,8 @@ function drawPatchTokens(group, pixels, chosen, cut, place) {
   const { stage, tokens, numbers, size } = cut, rows = stage === 2;
   const heading = [`the same ${pixels.length} pixels`, `${tokens} squares`,
     `${tokens} tokens: a row for each`][stage];
-  join(layer(group, "heading"), "text", [0], String, () => ({
-    text: heading, class: "strong size-13", x: place.x, y: place.y - 8,
-  }));
-  join(layer(group, "pixels"), "rect", pixels, ({ key }) => key, (one) => {
+  put.text(group, "heading", [[heading, place.x, place.y - 8, "strong size-13"]]);
+  put.rect(group, "pixels", pixels, (one) => {
     const { x, y, wide, high } = tokenPlace(one, cut, place), thin = rows && high > 8 ? 1.5 : 0;
     return { x, y, width: Math.max(1, wide), height: Math.max(1, high - thin),
       fill: shade(one.ink), "data-links": `pixel${one.key}`, "data-of": `pixel${one.key}` };
@@ -110,10 +99,9 @@ function drawPatchTokens(group, pixels, chosen, cut, place) {
   drawFrames(layer(group, "frames"), [square, own]);
   const named = rows ? [...new Set([0, chosen.token, tokens - 1])].filter((token) =>
     token === chosen.token || Math.abs(token - chosen.token) * own.high >= 14) : [];
-  join(layer(group, "names"), "text", named, String, (token) => ({
-    text: `token ${token}`, x: place.x - 8, class: token === chosen.token ? "end number strong" :
-      "end small", y: place.y + (token + 0.5) * own.high + 4, "aria-hidden": "true",
-  }));
+  put.label(group, "names", named, (token) => [
+    `token ${token}`, place.x - 8, place.y + (token + 0.5) * own.high + 4,
+    token === chosen.token ? "end number strong" : "end small"], String);
 }
 
 function cutFacts(chosen, cut) {
@@ -127,6 +115,5 @@ function cutFacts(chosen, cut) {
     title: `Squares of ${size} × ${size} make ${tokens} tokens of ${numbers} numbers each`,
     said: `Row ${row}, column ${column} becomes number ${number} of token ${token}. ${right}, ` +
       `${below}. With a class token each head has ${all} × ${all} = ` +
-      `${(all * all).toLocaleString("en-US")} weights to compute.`,
-  };
+      `${(all * all).toLocaleString("en-US")} weights to compute.` };
 }

@@ -1,36 +1,23 @@
 """How long an explorable takes to react to a key or a pointer, in Chromium.
 
-    python -m benchmarks.explorables          # on a page of its own, as on the web site
-    python -m benchmarks.explorables --lab    # in JupyterLab: at rest, and while a cell trains
+    python -m benchmarks.explorables
 
+Each kind is measured once, as the first lesson that shows it has stored it, on a page of its own.
 Goal: 95 % of moves within 50 ms and of hovers within 16 ms on two cores, and a page, apart from
 weights, no heavier than 3.1 MB. Some pictures are computed in pieces: the first one counts, and the
 time until all are there is reported, too.
 """
 
-import argparse
+import json
 import statistics
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
-from nbformat.v4 import new_code_cell, new_notebook
-
-from tests.browser.lab import (
-    KERNEL_IS_IDLE,
-    REPOSITORY,
-    chromium_program,
-    headless,
-    offline_page,
-    run_lesson,
-    serving,
-    shut_down_kernel,
-)
-from tests.explorables.examples import made
-from tests.explorables.shown import Shown
-from transformer_lesson import explorables
+from tools.browser import chromium_program, headless, new_context
+from tools.execute_notebooks import STILLS
+from tools.explorable_pictures import READY
+from tools.site_stills import models_of, stored_weights
 from transformer_lesson.explorables import html
 
 ROUNDS = 100
@@ -72,64 +59,33 @@ KINDS = {
     "a slider, end to end": ("section input[type=range]", "slide"),
     "the pointer": ("svg [tabindex]", "hover"),
 }
-TRAINING = """
-from transformer_lesson.checkpoints.translator import trained_translator
-from transformer_lesson.text import grammar
-from transformer_lesson.text.batches import TranslationBatches
-from transformer_lesson.training import TrainConfig, train
-model, tokenizer, _ = trained_translator()
-batches = TranslationBatches(grammar.generate(2000, 0), tokenizer, 32)
-train(model.train(), batches, TrainConfig(steps=100_000))"""
-TRAINS = """() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status
-    === 'busy'"""
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--lab", action="store_true", help="in JupyterLab")
-    in_lab = parser.parse_args().lab
     print(f"{'explorable':28}{'page, KB':>9}" + "".join(f"{kind:>28}" for kind in KINDS))
     with headless(chromium_program()) as browser, tempfile.TemporaryDirectory() as folder:
-        for name, host in (hosts_in_lab if in_lab else hosts_on_pages)(browser, Path(folder)):
-            row = f"{name:28}{len(html.front_ends([name.split()[0]])) / 1e3:9.0f}"
+        page = new_context(browser, viewport={"width": 1100, "height": 900}).new_page()
+        path = Path(folder, "page.html")
+        for shown, weights in shown_in_lessons():
+            path.write_text(html.whole_page([shown], weights), encoding="utf-8")
+            page.goto(path.as_uri())
+            page.wait_for_function(READY)
+            host = page.locator("div.explorable > div")
+            row = f"{shown['kind']:28}{len(html.front_ends([shown['kind']])) / 1e3:9.0f}"
             for selector, act in KINDS.values():
                 times = host.evaluate(TIMES, [selector, ROUNDS, act])
                 row += f"{'-' if len(times) < 2 else _summary(times):>28}"
             print(row, flush=True)
 
 
-def hosts_on_pages(browser, folder: Path) -> Iterator[tuple]:
-    """Yield each explorable's name and its element, on its own page."""
-    shown, window = Shown(browser), {"width": 1100, "height": 900}
-    for name in explorables.__all__:
-        shown.open(made(name), folder, window, reduced_motion="no-preference")
-        yield name, shown.page.locator("div.explorable > div")
-    shown.close()
-
-
-def hosts_in_lab(browser, folder: Path) -> Iterator[tuple]:
-    """Yield the same in one notebook, first while its kernel is idle and then while it trains."""
-    sources = [f"import sys\nsys.path.insert(0, {str(REPOSITORY)!r})"]
-    sources.append("from tests.explorables.examples import made")
-    sources += [f"made({name!r})" for name in explorables.__all__]
-    notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3"}
-    with serving(folder) as address, offline_page(browser) as page:
-        nbformat.write(notebook, folder / "notebooks/all.ipynb")
-        run_lesson(page, address, "all.ipynb")
-        hosts = page.locator(".explorable > div")
-        hosts.nth(len(explorables.__all__) - 1).wait_for()
-        page.wait_for_function(KERNEL_IS_IDLE)
-        for name, host in zip(explorables.__all__, hosts.all(), strict=True):
-            yield name, host
-        kernel = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel"
-        page.evaluate(f"code => {{ {kernel}.requestExecute({{ code }}); }}", TRAINING)
-        page.wait_for_function(TRAINS)
-        for name, host in zip(explorables.__all__, hosts.all(), strict=True):
-            yield f"{name} (trains)", host
-        if not page.evaluate(TRAINS):
-            sys.exit("The training ended before the measurement did: give it more steps.")
-        shut_down_kernel(page)
+def shown_in_lessons() -> Iterator[tuple[dict, dict[str, bytes]]]:
+    """Yield what a page needs of each kind of explorable, and the weights that it refers to."""
+    weights, seen = stored_weights(STILLS), set()
+    for path in sorted(STILLS.glob("*/*.json")):
+        still = json.loads(path.read_text(encoding="utf-8"))
+        if "values" in still and still["kind"] not in seen:
+            seen.add(still["kind"])
+            yield still, {key: weights[key] for key in models_of(still)}
 
 
 def _summary(times: list[list[float]]) -> str:

@@ -6,9 +6,9 @@ Goal: a median of at most 30 ms on two cores.
 import base64
 
 from benchmarks.timing import at_most
-from tests.browser.lab import chromium_program, headless
-from tests.explorables.page_modules import joined
+from tools.browser import chromium_program, headless
 from transformer_lesson.checkpoints.translator import TRANSLATOR
+from transformer_lesson.explorables.bundle import bundle
 
 ROUNDS, LIMIT = 200, 30
 SENTENCE = "the old dog sees the small cat ."
@@ -26,7 +26,13 @@ Object.assign(window, readCheckpoint(bytes), { translate });
 def main() -> None:
     with headless(chromium_program()) as browser:
         page = browser.new_page()
-        page.set_content(PAGE % (joined(), base64.b64encode(TRANSLATOR.read_bytes()).decode()))
+        page.set_content(
+            PAGE
+            % (
+                bundle("checkpoints", "generation"),
+                base64.b64encode(TRANSLATOR.read_bytes()).decode(),
+            )
+        )
         page.wait_for_function("() => window.tokenizer")
         times = page.evaluate(TIMES, [SENTENCE, ROUNDS])
     reach, measured, reached = at_most(LIMIT, times, "{:.1f}")

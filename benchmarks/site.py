@@ -10,7 +10,7 @@ import time
 from playwright.sync_api import Browser
 
 from benchmarks.results import Row, write
-from tests.browser.lab import chromium_program, headless
+from tools.browser import chromium_program, headless
 from tools.site import SITE, WORK, build
 from tools.site_weight import page_files
 

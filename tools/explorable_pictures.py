@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import nbformat
 
-from tests.browser.lab import chromium_program, headless, new_context
+from tools.browser import chromium_program, headless, new_context
 from transformer_lesson.explorables import html
 from transformer_lesson.explorables.export import WIDGET, saved_widgets
 

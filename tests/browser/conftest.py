@@ -7,8 +7,6 @@ import pytest
 
 from tests.browser.lab import (
     NAMES,
-    chromium_program,
-    headless,
     offline_page,
     open_answers,
     run_lesson,
@@ -16,6 +14,7 @@ from tests.browser.lab import (
     shut_down_kernel,
 )
 from tests.cells import without_slow_cells
+from tools.browser import chromium_program, headless
 
 
 @pytest.fixture(scope="module")  # its event loop must not outlive the file: nbval has its own

@@ -13,40 +13,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.patience import PATIENCE
+from tools.browser import PATIENCE, new_context
 from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files
 
 REPOSITORY = Path(__file__).parents[2]
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
     ?.session?.kernel?.status === 'idle'"""
 
 UNFOLD = """() => document.querySelectorAll("details").forEach(it => { it.open = true; })"""
 """Opens what a page of the web site folds."""
-
-
-def chromium_program() -> str | None:
-    """Return the path of the system's Chromium, if it has one."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
-
-
-@contextmanager
-def headless(program: str) -> Iterator:
-    """Yield a headless Chromium as playwright's browser."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--disable-gpu"]
-        browser = playwright.chromium.launch(executable_path=program, args=flags)
-        yield browser
-        browser.close()
-
-
-def new_context(browser, **options):
-    """Return a fresh profile of the browser, whose pages wait also where the machine is busy."""
-    context = browser.new_context(**options)
-    context.set_default_timeout(PATIENCE * 1000)
-    return context
 
 
 @contextmanager

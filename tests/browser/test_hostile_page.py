@@ -11,8 +11,9 @@ import pytest
 from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
-from tests.browser.lab import ERRORS, new_context
+from tests.browser.lab import ERRORS
 from tests.security.hostile_texts import TEXTS
+from tools.browser import new_context
 from tools.execute_notebooks import clean
 
 pytestmark = [pytest.mark.browser, pytest.mark.everything]

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.browser.lab import ERRORS
-from tests.patience import PATIENCE
+from tools.browser import PATIENCE
 from tools.lesson_files import lesson_files
 
 LESSONS = [path.name for path in lesson_files()]

@@ -5,7 +5,8 @@ import os
 import nbformat
 import pytest
 
-from tests.browser.lab import REPOSITORY, chromium_program
+from tests.browser.lab import REPOSITORY
+from tools.browser import chromium_program
 from tools.explorable_pictures import camera
 from tools.redraw import redraw
 from tools.site_stills import stored_weights

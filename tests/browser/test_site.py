@@ -11,8 +11,9 @@ import pytest
 from lxml import html
 
 from tests.browser.accessibility import AXE, FORM, SERIOUS
-from tests.browser.lab import UNFOLD, new_context
+from tests.browser.lab import UNFOLD
 from tools import site
+from tools.browser import new_context
 from tools.lesson_files import lesson_files
 from tools.site_weight import local_links, page_files
 from transformer_lesson.checkpoints.translator import TRANSLATOR

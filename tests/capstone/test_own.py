@@ -13,13 +13,32 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_lesson.capstone import own
+from transformer_lesson.capstone import foresee, own
 from transformer_lesson.capstone.own import Own, add_line, bootstrap
-from transformer_lesson.capstone.plan import LEAST_STEPS, Plan, digits, duration, kept_plan
+from transformer_lesson.capstone.plan import (
+    LEAST_STEPS,
+    Plan,
+    digits,
+    duration,
+    kept_plan,
+    stored_misses,
+)
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.training import TrainingInterrupted
 
 MINUTES = 1e-4  # so few that the least number of steps is done on every machine
+
+
+def test_a_power_law_goes_on_and_misses_make_the_interval():
+    pilots = [(n, 3.0 * n**-0.25) for n in (16, 64)]
+    assert foresee(pilots, 1024) == pytest.approx((3 * 1024**-0.25,) * 3)
+    expected, low, high = foresee(pilots, 1024, [0.5, 0.9, 1.1, 1.2, 7.0])
+    law = 3 * 1024**-0.25
+    assert (expected, low) == pytest.approx((1.1 * law, 0.5 * law))
+    assert high == pilots[-1][1]  # more steps do no harm
+    for kind in ("text", "pairs"):
+        misses = stored_misses(kind)
+        assert len(misses) >= 5 and 0 < min(misses) < 1 and max(misses) < 5
 
 
 def test_a_bootstrap_has_the_width_of_the_standard_error():

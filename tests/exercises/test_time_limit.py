@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from tests.patience import PATIENCE
+from tools.browser import PATIENCE
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.engine import checks
 from transformer_lesson.exercises.engine.catalog import EXERCISES

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.lab import new_context
-from tests.patience import PATIENCE
+from tools.browser import PATIENCE, new_context
 
 HOST = "document.querySelector('div.explorable > div')"
 MODEL = "document.querySelector('div.explorable').model"

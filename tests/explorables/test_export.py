@@ -6,7 +6,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tests.browser.lab import new_context
+from tools.browser import new_context
 from transformer_lesson.explorables.export import STATE, WIDGET, LessonExporter
 
 HIDDEN = {"source_hidden": True, "outputs_hidden": True}

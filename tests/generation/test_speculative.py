@@ -1,9 +1,12 @@
 """Speculative decoding writes what the large model would have written, with the same chances."""
 
+import itertools
+import random
+
 import pytest
 import torch
 
-from transformer_lesson.generation import greedy_decode, speculative_decode
+from transformer_lesson.generation import accept_and_residual, greedy_decode, speculative_decode
 from transformer_lesson.generation.speculative import draw
 
 BOS, EOS, A, B = 0, 1, 2, 3
@@ -19,6 +22,24 @@ def rows(table):
 
 def last(table):
     return lambda ids: table[ids[-1]]
+
+
+def distributions(n: int):
+    """Pairs of distributions over four tokens, in eighths: every kind of more, less and none."""
+    eighths = [c for c in itertools.product(range(9), repeat=4) if sum(c) == 8]
+    return torch.tensor(random.Random(1).choices(eighths, k=2 * n)).div(8).view(2, n, 4)
+
+
+def test_the_rule_leaves_the_distribution_as_it_is():
+    p, q = distributions(500)
+    accept, residual = accept_and_residual(p, q)
+    as_guess = q * accept
+    refused = 1 - as_guess.sum(dim=-1, keepdim=True)
+    assert torch.allclose(as_guess + refused * residual, p, atol=1e-6)
+    assert torch.allclose(residual.sum(dim=-1), torch.ones(500))
+    assert accept.min() >= 0 and accept.max() <= 1
+    accept, residual = accept_and_residual(p, p)  # equal models refuse nothing
+    assert torch.equal(accept, torch.ones(500, 4)) and torch.equal(residual, p)
 
 
 def one_hot(table):

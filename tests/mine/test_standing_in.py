@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.exercises.notebook import SCORES, Notebook, solved
-from tests.patience import PATIENCE
+from tools.browser import PATIENCE
 from transformer_lesson import mine
 from transformer_lesson.mine import PARTS, side_by_side, translation
 from transformer_lesson.mine.parts import HOMES

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.lora import LoRA, add_lora, merge_lora, remove_lora
+from transformer_lesson.model.lora import LoRA, add_lora, lora, merge_lora, remove_lora
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 IDS = torch.tensor([[1, 5, 3, 2]])
@@ -36,6 +36,15 @@ def test_an_adapter_that_learned_is_merged_or_leaves_no_trace(bias):
     assert torch.allclose(merged(IDS), adapted, rtol=1e-5, atol=1e-5)
     assert torch.equal(model(IDS), before(IDS))
     assert merged.state_dict().keys() == before.state_dict().keys()
+
+
+def test_an_adapter_is_as_loud_as_alpha_says_whatever_its_rank():
+    x, W = torch.randn(2, 3, 5), torch.randn(7, 5)
+    A, B = torch.randn(2, 5), torch.randn(7, 2)
+    once = lora(x, W, A, B, alpha=4.0)
+    twice = lora(x, W, torch.cat([A, A]), torch.cat([B, B], dim=1), alpha=4.0)
+    assert torch.allclose(once, twice, atol=1e-5)
+    assert torch.allclose(once, x @ (W + 2 * B @ A).mT, atol=1e-5)
 
 
 def test_what_cannot_be_is_said():

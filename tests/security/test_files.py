@@ -15,7 +15,8 @@ import torch
 from tests.checkpoints.families import drawn_fields, library_model
 from tests.checkpoints.signed import signed
 from tests.parity import small_config
-from tests.patience import AT_ONCE, PATIENCE
+from tests.patience import AT_ONCE
+from tools.browser import PATIENCE
 from transformer_lesson import checkpoints
 from transformer_lesson.checkpoints import TrainingState, from_pretrained, load_checkpoint
 from transformer_lesson.checkpoints.untrusted import load_pickle, load_safetensors, parts_of

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from tests.patience import PATIENCE
 from tests.training.small import model_of
+from tools.browser import PATIENCE
 from transformer_lesson import files
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
 from transformer_lesson.exercises.engine.progress import PLACE, read_progress, remember

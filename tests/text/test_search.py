@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.text.search import most_words_shared, sentence_vectors
+from transformer_lesson.text.search import most_similar, most_words_shared, sentence_vectors
 from transformer_lesson.text.tokenizers import WordTokenizer
 
 SENTENCES = ["the cat sleeps", "the dog barks at the cat", "rain", "the the the the the the the"]
@@ -27,6 +27,16 @@ def test_a_sentences_vector_is_the_mean_of_its_own_tokens():
     for sentence, vector in zip(20 * SENTENCES, vectors, strict=True):
         ids = torch.tensor(tokenizer.encode(sentence, add_special=True)).float()
         assert vector.tolist() == pytest.approx([ids.mean().item(), (len(ids) - 1) / 2])
+
+
+def test_the_most_similar_point_the_same_way_whatever_their_length():
+    query = torch.tensor([2.0, 0.0])
+    vectors = torch.tensor([[0.1, 0.0], [9.0, 9.0], [-5.0, 0.0], [3.0, 1.0]])
+    assert most_similar(query, vectors, 4) == [0, 3, 1, 2]
+    assert most_similar(query, vectors, 2) == [0, 3]
+    assert most_similar(query, vectors[[0] * 7], 3) == [0, 1, 2]  # of equals the first ones
+    assert most_similar(query, vectors, 9) == [0, 3, 1, 2]
+    assert most_words_shared("snow", SENTENCES[:2], 9) == [0, 1]
 
 
 def test_rare_words_count_and_long_sentences_pay():

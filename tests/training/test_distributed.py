@@ -10,9 +10,9 @@ import psutil
 import pytest
 import torch
 
-from tests.patience import PATIENCE
 from tests.training import parallel_program
 from tests.training.torchrun import torchrun, workers
+from tools.browser import PATIENCE
 from transformer_lesson.checkpoints import load_checkpoint
 
 pytestmark = [pytest.mark.slow, pytest.mark.everything]

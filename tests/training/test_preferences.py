@@ -3,17 +3,22 @@
 import math
 
 import torch
+import torch.nn.functional as F
 
 from transformer_lesson.training.preferences import dpo_loss, grpo_loss, sequence_log_prob
 
 
-def test_a_model_that_cannot_write_padding_has_finite_sums():
-    logits = torch.zeros(2, 3, 5)
-    logits[..., 0] = -math.inf
-    labels = torch.tensor([[1, 2, 0], [0, 0, 0]])
-    torch.testing.assert_close(
-        sequence_log_prob(logits, labels, pad_id=0), torch.tensor([-2 * math.log(4), 0.0])
-    )
+def test_the_log_probability_is_minus_the_summed_cross_entropy_and_padding_may_be_impossible():
+    logits = torch.randn(3, 5, 7)
+    logits[..., 0] = -math.inf  # a model that never writes <pad>
+    labels = torch.randint(1, 7, (3, 5))
+    labels[0, 3:] = labels[1] = 0
+    found = sequence_log_prob(logits, labels, pad_id=0)
+    for row, text in enumerate(labels):
+        real = text != 0
+        wanted = -F.cross_entropy(logits[row][real], text[real], reduction="sum")
+        assert abs(found[row] - wanted) < 1e-5
+    assert found[1] == 0
 
 
 def test_dpo_stays_finite():

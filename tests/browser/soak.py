@@ -1,7 +1,7 @@
 """Half an hour at the knobs: all lessons' explorables, moved at random on the site and in Lab.
 
     make site
-    python -m benchmarks.soak --moves 2000
+    python -m tests.browser.soak --moves 2000
 
 Chromium opens one lesson after the other, on the web site and in real JupyterLab (where it runs
 the lesson), and moves its explorables with the keyboard. After every move the page must come to
@@ -21,7 +21,15 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from benchmarks.results import Row, write
-from benchmarks.soak_page import (
+from tests.browser.lab import (
+    UNFOLD,
+    offline_page,
+    open_answers,
+    run_lesson,
+    serving,
+    shut_down_kernel,
+)
+from tests.browser.soak_page import (
     ALL_RAN,
     ASK,
     FIND,
@@ -31,17 +39,7 @@ from benchmarks.soak_page import (
     VALUES,
     WATCH,
 )
-from tests.browser.lab import (
-    UNFOLD,
-    chromium_program,
-    headless,
-    new_context,
-    offline_page,
-    open_answers,
-    run_lesson,
-    serving,
-    shut_down_kernel,
-)
+from tools.browser import chromium_program, headless, new_context
 from tools.site import SITE
 from transformer_lesson.course import LESSONS
 

@@ -6,7 +6,6 @@ import nbformat
 import pytest
 
 from tests.browser.lab import (
-    NAMES,
     offline_page,
     open_answers,
     run_lesson,
@@ -14,7 +13,7 @@ from tests.browser.lab import (
     shut_down_kernel,
 )
 from tests.cells import without_slow_cells
-from tools.browser import chromium_program, headless
+from tools.browser import NAMES, chromium_program, headless
 
 
 @pytest.fixture(scope="module")  # its event loop must not outlive the file: nbval has its own

@@ -51,9 +51,7 @@ def test_no_file_names_one_machine_or_a_registry():
     for path in text_files():
         text = path.read_text(encoding="utf-8")
         if path.name == "uv.lock":  # which names Python's own index, and nobody's copy of it
-            text = text.replace("https://pypi.org/", "").replace(
-                "https://files.pythonhosted.org/", ""
-            )
+            text = re.sub(r"https://(files\.)?py(pi|thonhosted)\.org/", "", text)
         matches = [match.group() for match in (*HOME_PATH.finditer(text), *REGISTRY.finditer(text))]
         if matches:
             found[str(path.relative_to(ROOT))] = matches

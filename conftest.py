@@ -1,6 +1,7 @@
 """Settings of every test run, made before torch and the package are imported."""
 
 import os
+import re
 import sys
 import tempfile
 from functools import cache
@@ -101,8 +102,26 @@ def pytest_make_collect_report(collector):
     return report
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    parser.addoption("--lesson", help="only what this lesson can break: its number, such as 13")
+
+
+def is_of(lesson: str, item) -> bool:
+    """Whether a test is about a lesson, by its file or by what it is parametrized with."""
+    if item.path.parent.name == f"lesson_{lesson}" or item.path.name.startswith(f"{lesson}_"):
+        return True
+    folder = PACKAGE / "lessons" / f"lesson_{lesson}"
+    source = (folder / "exercises.py").read_text(encoding="utf-8")
+    names = {*re.findall(r"^def ([a-z]\w+)", source, re.M)}
+    names |= {path.stem.title().replace("_", "") for path in folder.glob("*.js")}
+    words = item.callspec.id.split("-") if hasattr(item, "callspec") else []
+    return any(one in names or re.match(rf"{lesson}(\.|_|$)", one) for one in words)
+
+
+def pytest_collection_modifyitems(config, items):
     """Begin with what is slow, whole courses first, so that the workers end together."""
+    if lesson := config.getoption("--lesson"):
+        items[:] = [item for item in items if is_of(lesson, item)]
 
     def place(item):
         slow = item.get_closest_marker("slow") is not None

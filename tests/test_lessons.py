@@ -1,5 +1,6 @@
 """What the lessons say of themselves is that of data/course.toml; no answer comes too early."""
 
+import ast
 import inspect
 import json
 import re
@@ -10,7 +11,7 @@ import pytest
 from tests.stored_lessons import PATHS, ROOT, cells, lesson, read, source, unfolded
 from tools.handout import is_stub
 from transformer_lesson.course import LESSONS
-from transformer_lesson.exercises.engine.catalog import find
+from transformer_lesson.exercises.engine.catalog import EXERCISES, find
 from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.exercises.engine.standalone import bare_source
 
@@ -40,6 +41,21 @@ def test_every_lesson_has_its_notebook_and_its_row_in_the_readme():
     ]
     hours = sum(one.minutes for one in LESSONS.values()) / 60
     assert f"About {hours:.0f} hours in all" in readme
+
+
+@each_lesson
+def test_the_head_of_a_lessons_folder_names_its_exercises_and_all_its_files(number):
+    folder = ROOT / "transformer_lesson" / "lessons" / f"lesson_{number}"
+    head = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+    named = re.search(r"`exercises\.py`: (.*?)\n- ", head, re.DOTALL)[1]
+    own = [name for name, one in EXERCISES.items() if f"lesson_{number}" in one.marked.__module__]
+    assert sorted(re.findall(r"`(\w+)`", named)) == sorted(own)
+    for path in folder.glob("*.*"):
+        assert (
+            f"`{path.name}`" in head
+            or path.name == "__init__.py"
+            or (f"`{path.stem}.py`" in head and f"`{path.suffix}`" in head)
+        ), path.name
 
 
 @each_lesson

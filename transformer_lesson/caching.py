@@ -1,4 +1,4 @@
-"""Results that are computed once and handed out as copies, so that nobody changes another's.
+"""Results that are computed once, of which every call gets a fresh copy.
 
 Short, because it is one decorator. Immutable results need only `functools.cache`.
 """

@@ -1,4 +1,4 @@
-"""What a measurement stored beside the module that shows it, and what the measuring script says."""
+"""Read what a `measure_*.py` script has stored, and explain such a script when asked to."""
 
 import ast
 import json

@@ -7,7 +7,7 @@ from torch import nn
 from tests.parity import small_config
 from transformer_lesson import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.checkpoints import from_pretrained
-from transformer_lesson.checkpoints.zero_copy import parameters_without_numbers, take_over
+from transformer_lesson.checkpoints.zero_copy import parameters_on_meta, take_over
 from transformer_lesson.model.positions import sinusoidal_encoding
 
 
@@ -20,7 +20,7 @@ class Tied(nn.Module):
 
 
 def made():
-    with parameters_without_numbers():
+    with parameters_on_meta():
         return Tied()
 
 
@@ -30,7 +30,7 @@ def test_a_module_is_made_without_numbers_and_none_is_drawn_for_it():
     assert not nn.Linear(2, 2).weight.is_meta  # outside of the block all is as always
     before = torch.get_rng_state()
     config = small_config(positions="learned")
-    with parameters_without_numbers():
+    with parameters_on_meta():
         models = DecoderOnlyTransformer(config), EncoderDecoderTransformer(small_config())
         table = torch.randn(3, 4)
     assert torch.equal(before, torch.get_rng_state()) and table.shape == (3, 4)

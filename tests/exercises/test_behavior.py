@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transformer_lesson.exercises import check
-from transformer_lesson.exercises.engine.behavior import unlike_ours
+from transformer_lesson.exercises.engine.behavior import explain_by_behavior
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.explanation import explain_error
 
@@ -79,7 +79,7 @@ def test_an_order_that_should_matter_is_told_and_an_error_that_nobody_knows_quot
         mask = torch.ones(x.size(1), n_cached + x.size(1), dtype=torch.bool).tril(n_cached)
         return x + table[n_cached : n_cached + x.size(1)].mean(0), mask
 
-    told = unlike_ours(EXERCISES["cached_step"], the_same_for_every_place).text
+    told = explain_by_behavior(EXERCISES["cached_step"], the_same_for_every_place).text
     assert told.startswith("With the order reversed, token ")
     assert told.endswith("first, the numbers must change; yours only trade places.")
 

@@ -8,7 +8,7 @@ import torch
 
 from transformer_lesson.exercises import boss as bosses
 from transformer_lesson.exercises import program as programs
-from transformer_lesson.exercises.boss import BUGS, SUITED, Boss, healthy, planted, printed
+from transformer_lesson.exercises.boss import BUGS, SUITED, Boss, healthy, planted_bugs, printed
 from transformer_lesson.exercises.engine.attempt import outcome
 from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.choosing import turns, variant
@@ -33,7 +33,7 @@ def right(name):
 
 @pytest.mark.parametrize("seed", THIRTY)
 def test_each_bug_of_a_boss_shows_and_hides_no_other(seed):
-    bugs = planted(seed)
+    bugs = planted_bugs(seed)
     assert len(dict(bugs)) == BUGS
     whole = printed(bugs)
     for bug in bugs:
@@ -86,7 +86,7 @@ def test_the_program_is_plain_python_that_learns_and_writes():
 def test_mending_all_gives_full_points_and_makes_the_program_healthy():
     boss = Boss(SEED)
     assert "0 of 3 bugs" in repr(boss)
-    names = [name for name, _ in planted(SEED)]
+    names = [name for name, _ in planted_bugs(SEED)]
     report = boss.check(right(names[0]))
     assert report.status == "failed" and "1 of 3 bugs" in report.message
     assert not any(f"`{name}`" in report.message for name in names[1:])
@@ -98,7 +98,7 @@ def test_mending_all_gives_full_points_and_makes_the_program_healthy():
 
 
 def test_minutes_and_idle_functions_cost_points():
-    boss, names = Boss(SEED), [name for name, _ in planted(SEED)]
+    boss, names = Boss(SEED), [name for name, _ in planted_bugs(SEED)]
     boss.check(right(names[0]))
     assert boss.points == 10
     sound = next(name for name in FUNCTIONS if name not in names)
@@ -168,7 +168,7 @@ def test_the_last_boss_is_the_learners_own(tmp_path, monkeypatch):
     monkeypatch.setattr(bosses, "load_collected", lambda folder: (found, {}))
     boss = Boss(SEED, mine=True)
     assert boss.yours == {"layer_norm": layer_norm}  # what is wrong is not taken
-    ((sick, turn),) = planted(SEED, 1)
+    ((sick, turn),) = planted_bugs(SEED, 1)
     assert "not allowed" in boss.source and "not allowed" in boss.show(sick)
     other = next(name for name in FUNCTIONS if name != sick)
     assert boss.accuse(other).status == "failed"

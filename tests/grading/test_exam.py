@@ -7,7 +7,7 @@ import pytest
 
 from tests.grading.handed_in import all_graded_here, grades
 from transformer_lesson.exercises import exam
-from transformer_lesson.exercises.boss import planted
+from transformer_lesson.exercises.boss import planted_bugs
 from transformer_lesson.exercises.engine.wording import words
 from transformer_lesson.exercises.program import FUNCTIONS, sources
 from transformer_lesson.grading import __main__ as command
@@ -41,7 +41,7 @@ def handed_in(seed: int, mended: dict[str, str], folder) -> list[str]:
 
 @pytest.mark.parametrize("seed", THIRTY)
 def test_hunts_are_graded(seed, tmp_path, graded_in_this_process):
-    bugs, right = dict(planted(seed)), sources()
+    bugs, right = dict(planted_bugs(seed)), sources()
     blank = judge.grade_hunt(handed_in(seed, {}, tmp_path), seed)
     assert {one.name for one in blank} == set(bugs)
     for report in blank:
@@ -55,7 +55,7 @@ def test_hunts_are_graded(seed, tmp_path, graded_in_this_process):
 def test_a_folder_of_hunts_one_mended_one_imported_one_broken(
     tmp_path, graded_in_this_process, closed_sandbox
 ):
-    bugs, right = dict(planted(HUNT)), sources()
+    bugs, right = dict(planted_bugs(HUNT)), sources()
     first, second, third = bugs
     sound = next(name for name in FUNCTIONS if name not in bugs)
     broken = f"def {sound}(*inputs):\n    return inputs[0]"
@@ -73,7 +73,7 @@ def test_the_notebook_holds_no_answer_runs_and_its_probe_says_something(capsys):
     names, notebook = {}, exam.hunt(HUNT)
     text = json.dumps(notebook)
     assert "choose" not in text
-    assert not any(words(name)[turn].name in text for name, turn in planted(HUNT))
+    assert not any(words(name)[turn].name in text for name, turn in planted_bugs(HUNT))
     *code, _, _ = [c["source"] for c in notebook["cells"] if c["cell_type"] == "code"]
     for source in code:
         exec(source, names)

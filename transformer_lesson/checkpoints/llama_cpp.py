@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transformer_lesson.checkpoints.gguf import GGUF, parts_q4_1, read_gguf
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
-from transformer_lesson.checkpoints.zero_copy import parameters_without_numbers
+from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
 from transformer_lesson.model.fast import plain
 from transformer_lesson.model.packed import FourBitLinear
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
@@ -77,7 +77,7 @@ def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
         (config,) = LLAMA.read_config(_facts(file))
         shapes = {our_name(name): entry.shape for name, entry in file.table.items()}
         require_room((config,), {name: torch.empty(s, device="meta") for name, s in shapes.items()})
-        with parameters_without_numbers():
+        with parameters_on_meta():
             model = DecoderOnlyTransformer(config)
     for name, parameter in model.named_parameters():
         if shapes.pop(name, None) != tuple(parameter.shape):

@@ -23,7 +23,7 @@ from transformer_lesson.checkpoints.albert import AlbertTransformer, stored_part
 from transformer_lesson.checkpoints.bert import BertTransformer
 from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.checkpoints.untrusted import readable_errors, require_room, require_rows
-from transformer_lesson.checkpoints.zero_copy import parameters_without_numbers, take_over
+from transformer_lesson.checkpoints.zero_copy import parameters_on_meta, take_over
 from transformer_lesson.files import write_atomically
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import (
@@ -144,7 +144,7 @@ def _restore(facts: dict[str, Any], tensors: dict[str, Tensor]) -> Checkpoint:
     require_room(configs, stored)
     for name in ("n_classes", "n_token_types", "d_embedding"):
         require_rows(name, arguments.get(name) or 0, stored)
-    with parameters_without_numbers():
+    with parameters_on_meta():
         model = KINDS[kind](**arguments)
     weights = dict(model.named_parameters())
     if _shapes(stored) != _shapes({f"model.{name}": weight for name, weight in weights.items()}):
@@ -197,7 +197,7 @@ def check_weights(model: nn.Module) -> None:
             f"{layer} is a matrix in few bits, chosen for this processor, which cannot be saved: "
             "save the model as it was before in_eight_bits, or keep the GGUF file of packed_llama."
         )
-    with parameters_without_numbers():
+    with parameters_on_meta():
         described = type(model)(**_arguments(_describe(model)["arguments"]))
     expected, actual = (_shapes(dict(part.named_parameters())) for part in (described, model))
     odd = [name for name in {**expected, **actual} if expected.get(name) != actual.get(name)]

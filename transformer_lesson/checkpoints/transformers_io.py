@@ -29,8 +29,8 @@ from transformer_lesson.checkpoints.untrusted import (
     require_room,
 )
 from transformer_lesson.checkpoints.zero_copy import (
-    NothingDrawn,
-    parameters_without_numbers,
+    SkipsRandomInit,
+    parameters_on_meta,
     take_over,
 )
 from transformer_lesson.files import printable, write_atomically
@@ -123,7 +123,7 @@ def _fill(stored: Stored) -> nn.Module:
         configs = family.read_config(facts)
         require_room(family.stored(configs, facts), stored.tensors)
         tensors = family.tidy(facts, _with_prefix(family, stored.tensors))
-    with parameters_without_numbers():
+    with parameters_on_meta():
         model = family.build(configs, facts, tensors)
     tensors = _without_twins(family, model, tensors)
     _check(family.packed(model), tensors)
@@ -217,7 +217,7 @@ def to_transformers(
     family = nearest_family(model)
     check_weights(model)
     _check_vocabulary(model, tokenizer)
-    with NothingDrawn():
+    with SkipsRandomInit():
         model = family.converted(model)
     facts = family.write_config(model)
     _check_round_trip(family, model, facts)

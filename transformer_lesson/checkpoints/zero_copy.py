@@ -17,7 +17,7 @@ INITS = (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_)
 DRAWING = (Tensor.normal_, Tensor.uniform_, *INITS)
 
 
-class NothingDrawn(TorchFunctionMode):
+class SkipsRandomInit(TorchFunctionMode):
     """Inside the block, modules get memory for their parameters, but no random numbers.
 
     Drawing numbers that will be replaced takes time, and would change what this or another thread
@@ -35,7 +35,7 @@ class NothingDrawn(TorchFunctionMode):
 
 
 @contextmanager
-def parameters_without_numbers() -> Iterator[None]:
+def parameters_on_meta() -> Iterator[None]:
     """Give modules built inside the block parameters with shapes, but no numbers yet.
 
     Buffers, such as tables of sines, are built as usual. No random numbers are drawn. What other
@@ -50,7 +50,7 @@ def parameters_without_numbers() -> Iterator[None]:
 
     hook = register_module_parameter_registration_hook(emptied)
     try:
-        with NothingDrawn():
+        with SkipsRandomInit():
             yield
     finally:
         hook.remove()

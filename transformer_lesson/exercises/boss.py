@@ -50,7 +50,7 @@ that need no context.
 BUGS, WORTH, LARGEST = 3, 10, 9999  # of a boss; points for each; the largest number of a boss
 
 
-def planted(seed: int, count: int = BUGS) -> tuple[tuple[str, str], ...]:
+def planted_bugs(seed: int, count: int = BUGS) -> tuple[tuple[str, str], ...]:
     """Return a boss's faulty functions, each with its wrong turn.
 
     They depend on the seed alone, so they are the same on every machine.
@@ -118,7 +118,7 @@ class Boss:
 
     def __init__(self, seed: int, mine: bool = False):
         self.seed, self.mine = seed, mine
-        self._planted = dict(planted(seed, 1 if mine else BUGS))
+        self._planted = dict(planted_bugs(seed, 1 if mine else BUGS))
         self._mended: set[str] = set()
         self.minutes, self.wasted = 0, 0
         self.names = started(program() if mine else program(tuple(self._planted.items())))

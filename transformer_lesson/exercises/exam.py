@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from transformer_lesson.exercises.boss import BUGS, LARGEST, Text, healthy, planted
+from transformer_lesson.exercises.boss import BUGS, LARGEST, Text, healthy, planted_bugs
 from transformer_lesson.exercises.engine.checks import one_thread
 from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.probing import PROBES
@@ -63,7 +63,7 @@ def hunt(seed: int) -> dict[str, Any]:
     Raises:
         ValueError: there is no hunt of that number.
     """
-    source_of = sources(planted(seed))
+    source_of = sources(planted_bugs(seed))
     table = "\n".join(f"| {name} | {probe.asks} |" for name, probe in PROBES.items())
     texts = [("markdown", TITLE.format(seed=seed) + "\n" + TASK + table)]
     code = [imports(source_of), *source_of.values(), REST.strip(), RUN, PROBE]

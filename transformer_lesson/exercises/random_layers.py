@@ -112,7 +112,7 @@ def attention(draw: Draw, takes: int | None = None) -> Layer:
     return Layer(strict if takes else attend, "an attention of one head")
 
 
-def functions_are_given_the_right_things(reference: Callable, names: str) -> Callable:
+def callbacks_get_the_right_tensors(reference: Callable, names: str) -> Callable:
     """Return the rule that each function argument is called with the right tensors.
 
     Args:
@@ -187,7 +187,7 @@ def gradients_are_kept(reference: Callable, *names: str) -> Callable:
 
 
 @breaks("another result at each call")
-def the_same_again(answer: Callable, inputs: tuple, result: Any) -> str | None:
+def is_deterministic(answer: Callable, inputs: tuple, result: Any) -> str | None:
     """Rule: the same arguments give the same result."""
     if same(answer(*inputs), result):
         return None

@@ -23,7 +23,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from transformer_lesson.generation.session import Row, check_length, require_numbers, sentences_of
+from transformer_lesson.generation.session import Row, check_length, require_no_nan, sentences_of
 from transformer_lesson.generation.strategies import GREEDY
 from transformer_lesson.model import fast
 from transformer_lesson.model.attention import merge_heads, split_heads
@@ -225,7 +225,7 @@ class Server:
         model, pad_id = self.model, self.model.config.pad_id
         with evaluating(model), torch.inference_mode():
             logits = read_together(model, self.running, self.cache)  # (request, vocab_size)
-            require_numbers(logits, model)
+            require_no_nan(logits, model)
             if pad_id is not None:
                 logits[:, pad_id] = -torch.inf
             tokens = GREEDY.choose(logits, None).tolist()

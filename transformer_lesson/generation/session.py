@@ -102,7 +102,7 @@ class NaNLogits(ValueError):
     """A model's logits are NaN, so no token is likelier than another."""
 
 
-def require_numbers(logits: Tensor, model: nn.Module) -> None:
+def require_no_nan(logits: Tensor, model: nn.Module) -> None:
     """Raise `NaNLogits`, with a weight that is not finite, if any of a model's logits is NaN."""
     if not logits.isnan().any():
         return
@@ -186,7 +186,7 @@ class DecodingSession:
         """
         new = ids if self.cache is None else ids[:, self.cache.length :]
         logits = self._read(new)[:, -1]  # (batch, vocab_size)
-        require_numbers(logits, self.model)
+        require_no_nan(logits, self.model)
         return logits + self.added
 
     def distributions(self, ids: Int64[Tensor, "batch n"]) -> Float[Tensor, "batch new vocab_size"]:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lesson.exercises.boss import planted
+from transformer_lesson.exercises.boss import planted_bugs
 from transformer_lesson.exercises.engine import checks
 from transformer_lesson.exercises.engine.attempt import NotAttempted, call
 from transformer_lesson.exercises.engine.catalog import LESSONS, find
@@ -170,7 +170,7 @@ def grade_hunt(cells: list[str], seed: int) -> list[Report]:
         cells: the sources of a notebook's code cells.
         seed: the hunt's number.
     """
-    sick, reports = dict(planted(seed)), _graded(cells, FUNCTIONS)
+    sick, reports = dict(planted_bugs(seed)), _graded(cells, FUNCTIONS)
     return [one for one in reports if one.name in sick or one.status != "passed"]
 
 

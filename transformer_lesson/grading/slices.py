@@ -66,7 +66,7 @@ def slice_for(name: str, cells: list[str]) -> list[ast.stmt]:
     attempts = {one.cell for one in defined if not _is_stub(one.node)}
     if broken and max(broken) > max(attempts, default=-1):
         raise SyntaxError(*broken[max(broken)].args) from broken[max(broken)]
-    _take_over_changes(name, statements)
+    _propagate_changes(name, statements)
     taken = _needed(name, statements, _last(name, cells, attempts or {one.cell for one in defined}))
     return [one.node for i, one in enumerate(statements) if i in taken]
 
@@ -125,7 +125,7 @@ def _last(name: str, cells: list[str], defined: set[int]) -> int:
     return checked[-1] if checked and checked[-1] >= max(defined, default=0) else len(cells) - 1
 
 
-def _take_over_changes(name: str, statements: list[Statement]) -> None:
+def _propagate_changes(name: str, statements: list[Statement]) -> None:
     """Let calls of functions other than `name` bind what these functions change."""
     changed = {}
     for one in statements:

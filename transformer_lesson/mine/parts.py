@@ -21,7 +21,7 @@ from transformer_lesson.exercises.engine.collection import (
 )
 from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
 from transformer_lesson.files import printable
-from transformer_lesson.mine.standing_in import Tell, standing_in
+from transformer_lesson.mine.fallback import Tell, with_fallback
 from transformer_lesson.model import (
     attention,
     blocks,
@@ -128,17 +128,19 @@ def put_together(
 ) -> Parts:
     """Return parts in which ours replace the learner's if those fail."""
     safe = {
-        name: standing_in(name, function, OURS[name], tell, RETURNED.get(name, 1))
+        name: with_fallback(name, function, OURS[name], tell, RETURNED.get(name, 1))
         for name, function in yours.items()
     }
     functions = assembled(safe)
-    _call_what_came_later(yours, safe)
+    _use_later_lessons_functions(yours, safe)
     for name in WHOLE:
-        functions[name] = standing_in(name, functions[name], OURS[name], tell, 1)
+        functions[name] = with_fallback(name, functions[name], OURS[name], tell, 1)
     return Parts(functions, tuple(yours), reasons, names)
 
 
-def _call_what_came_later(yours: Mapping[str, Callable], safe: Mapping[str, Callable]) -> None:
+def _use_later_lessons_functions(
+    yours: Mapping[str, Callable], safe: Mapping[str, Callable]
+) -> None:
     """Let functions call the learner's own from later lessons, where they had to borrow ours.
 
     The files are reloaded each time, so changes to their globals last only as long as these parts.

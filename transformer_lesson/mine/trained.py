@@ -12,8 +12,8 @@ from transformer_lesson.checkpoints.translator import MISSING, trained_translato
 from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.collection import FOLDER, collection_folder
 from transformer_lesson.files import printable
+from transformer_lesson.mine.fallback import with_fallback
 from transformer_lesson.mine.parts import usable, warn
-from transformer_lesson.mine.standing_in import standing_in
 from transformer_lesson.mine.transformer import MyTransformer
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.tokenizers import Tokenizer
@@ -36,7 +36,7 @@ def function(name: str) -> Callable:
     """
     ours = find(name).load_reference()
     yours, _ = usable([name])
-    return standing_in(name, yours[name], ours, partial(warn, {})) if yours else ours
+    return with_fallback(name, yours[name], ours, partial(warn, {})) if yours else ours
 
 
 def is_yours(one: Callable) -> bool:

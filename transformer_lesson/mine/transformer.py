@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_lesson.checkpoints.zero_copy import NothingDrawn
+from transformer_lesson.checkpoints.zero_copy import SkipsRandomInit
 from transformer_lesson.mine.parts import Parts, parts
 from transformer_lesson.model.cache import NO_CACHE, KeyValueCache
 from transformer_lesson.model.config import ModelConfig
@@ -45,12 +45,12 @@ class MyTransformer(EncoderDecoderTransformer):
         cls, model: EncoderDecoderTransformer, own: Parts | None = None
     ) -> "MyTransformer":
         """Return an instance that shares a model's parameters, in the same mode."""
-        with NothingDrawn():  # leave the random generator as it was
+        with SkipsRandomInit():  # leave the random generator as it was
             return _sharing(cls(model.source_config, model.config, own=own), model)
 
     def as_the_packages(self) -> EncoderDecoderTransformer:
         """Return the package's model with these parameters, to save, draw or record."""
-        with NothingDrawn():
+        with SkipsRandomInit():
             return _sharing(EncoderDecoderTransformer(self.source_config, self.config), self)
 
     def encode(self, source_ids: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The same numbers, faster. Only this file and `packed` know devices, number formats and vendors.
+"""The same numbers, faster: only here and in `packed` does code depend on device, dtype or vendor.
 
 The model is written plainly in the other files. The code here computes the same in another way:
 attention calls `attention`, and `train` learns inside `learning(model)`, which is applied from

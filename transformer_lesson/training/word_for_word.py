@@ -1,4 +1,4 @@
-"""An encoder that says each English word in German, whole or with one of its parts left out.
+"""An encoder that translates word by word, whole or with one of its parts left out.
 
 What a word becomes depends on the words around it: "the" is der, die, das or den, depending on its
 noun and that noun's role. Without a look at other words, the best answer is the most frequent one.

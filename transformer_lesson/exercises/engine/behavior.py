@@ -48,7 +48,7 @@ class Change(NamedTuple):
     inputs: tuple
 
 
-def unlike_ours(exercise: Exercise, answer: Callable) -> Explanation | None:
+def explain_by_behavior(exercise: Exercise, answer: Callable) -> Explanation | None:
     """Say in a sentence how an answer differs from ours; `None` if nothing can be said.
 
     Its numbers may be random, a constant multiple of ours, or ours plus a constant. An argument may

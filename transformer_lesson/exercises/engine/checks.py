@@ -21,7 +21,7 @@ from transformer_lesson.exercises.engine.attempt import (
     call,
     is_untouched,
 )
-from transformer_lesson.exercises.engine.behavior import unlike_ours
+from transformer_lesson.exercises.engine.behavior import explain_by_behavior
 from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.choosing import turns
 from transformer_lesson.exercises.engine.collection import collect
@@ -164,7 +164,7 @@ def _add_diagnosis(exercise: Exercise, answer: Callable, report: Report) -> Repo
     if explanation is None and failure.startswith(RAISED):
         explanation = explain_error(failure)
     elif explanation is None and not failure.startswith(CHANGES):
-        explanation = unlike_ours(exercise, exercise.tried(answer))
+        explanation = explain_by_behavior(exercise, exercise.tried(answer))
     if explanation is None:
         return report
     fold = partial(Folded, LINES, preformatted(explanation.lines)) if explanation.lines else None

@@ -80,7 +80,7 @@ def match_form(name: str, expected: Any, yours: Any, sizes: Mapping[str, int]) -
     yours = whole_as_float(expected, yours)
     if type(yours) is not type(expected):
         raise Failed(f"`{name}` must be {with_article(expected)}. Yours is {_kind(yours)}.")
-    return _of_bearable_size(name, yours)
+    return _require_63_bits(name, yours)
 
 
 def _match_tensor(name: str, expected: Tensor, yours: Any, sizes: Mapping[str, int]) -> Tensor:
@@ -147,7 +147,7 @@ def _match_list(name: str, expected: list, yours: Any) -> list:
             item_type = with_article(item)
             text = f"`{name}` must hold only {kind}. Yours has {item_type} at {i}."
             raise Failed(text, f"{item_type} in a list of {kind}")
-        _of_bearable_size(name, item)
+        _require_63_bits(name, item)
     return list(yours)
 
 
@@ -166,7 +166,7 @@ def _is_like(expected: Any, item: Any) -> bool:
     return of_length and all(map(_is_like, expected, item))
 
 
-def _of_bearable_size(name: str, yours: Any) -> Any:
+def _require_63_bits(name: str, yours: Any) -> Any:
     """Return the value; raise `Failed` for integers of more than 63 bits, too large to compare."""
     if isinstance(yours, int) and yours.bit_length() > 63:
         raise Failed(

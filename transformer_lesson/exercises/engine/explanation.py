@@ -14,7 +14,7 @@ from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.diagnosis import diagnose
 from transformer_lesson.exercises.engine.families import Member
 from transformer_lesson.exercises.engine.form import limit_of_lists, mistaken_form
-from transformer_lesson.exercises.engine.limits import limited_to, what_failed
+from transformer_lesson.exercises.engine.limits import find_limit, what_failed
 from transformer_lesson.exercises.engine.not_a_number import first_nan, has_nan
 from transformer_lesson.exercises.engine.specification import Draw, Exercise
 from transformer_lesson.exercises.engine.wording import (
@@ -138,7 +138,7 @@ def _by_error(
     exercise: Exercise, answer: Callable, outcomes: list[Outcome], failure: str, first: int
 ) -> Explanation | None:
     """Explain an error: the inputs that the answer is limited to, or the error's usual cause."""
-    limit, error_explanation = limited_to(exercise, outcomes), explain_error(failure)
+    limit, error_explanation = find_limit(exercise, outcomes), explain_error(failure)
     draw = Draw(first)
     got = what_failed(answer, exercise.make_inputs(draw), draw.sizes)
     if limit:

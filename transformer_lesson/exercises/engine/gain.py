@@ -1,4 +1,4 @@
-"""The picture of a learner's gain.
+"""A plot of a learner's score before and after the course.
 
 A separate module because only it needs the drawing library.
 """

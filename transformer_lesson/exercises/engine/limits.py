@@ -14,7 +14,7 @@ from transformer_lesson.exercises.engine.specification import Draw, Exercise
 from transformer_lesson.exercises.engine.wording import Turn
 
 
-def limited_to(exercise: Exercise, outcomes: list[Outcome]) -> Turn | None:
+def find_limit(exercise: Exercise, outcomes: list[Outcome]) -> Turn | None:
     """Return the limitation that explains on which draws an answer raises; `None` if none does.
 
     The answer must raise on every draw beyond the limit and on no other.

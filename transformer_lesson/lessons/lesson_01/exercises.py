@@ -1,6 +1,6 @@
 """Lesson 01: byte pairs, and from ids to vectors.
 
-Long because it is data: three exercises whole, with their inputs and all their wrong turns.
+Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Lesson 02, Positional encoding: what only this lesson uses.
 
-- `exercises.py`: sinusoids, and the matrix that shifts a position
+- `exercises.py`: `sinusoidal_encoding`, `shift_matrix`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
-- `solutions.py`: both solutions as the lesson shows them
+- `solutions.py`: solutions as the lesson shows them
 - `figures.py`: positions as hands of clocks, and as bits beside waves
 - `positional_encoding_explorer.py`, `.js`: explorable: clock hands, waves, dot products
 """

@@ -1,6 +1,6 @@
 """Lesson 04, Multi-head attention: what only this lesson uses.
 
-- `exercises.py`: a head built by hand, splitting and merging heads, multi-head attention
+- `exercises.py`: `role_head`, `split_heads`, `merge_heads`, `multi_head_attention`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `head_split_explorer.py`, `.js`: explorable: twelve numbers on their way from tokens to heads

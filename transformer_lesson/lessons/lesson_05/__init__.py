@@ -1,6 +1,6 @@
 """Lesson 05, Add & norm, feed-forward: what only this lesson uses.
 
-- `exercises.py`: the feed-forward network, layer norm, residual branches (post- and pre-norm)
+- `exercises.py`: `feed_forward`, `layer_norm`, `residual_branch`, `residual_branch_pre`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `sublayers.py`: figures of feed-forward units, of what a norm averages, of the stream's size

@@ -58,7 +58,7 @@ def _feed_forward_inputs(draw: Draw) -> tuple:
         "matrix product too.",
         "`hidden = (x @ W_1 + b_1).relu()`. Then multiply by W_2 and add b_2.",
     ),
-    invariants=(random_layers.the_same_again, _each_token_by_itself),
+    invariants=(random_layers.is_deterministic, _each_token_by_itself),
 )
 def feed_forward(x, W_1, b_1, W_2, b_2):
     """Return max(0, x W_1 + b_1) W_2 + b_2."""
@@ -227,8 +227,8 @@ def _sum(x, carried, written):
         "The sum is `x + sublayer(x)`, and the norm comes last.",
     ),
     invariants=(
-        random_layers.the_same_again,
-        random_layers.functions_are_given_the_right_things(blocks.residual_branch, "sublayer norm"),
+        random_layers.is_deterministic,
+        random_layers.callbacks_get_the_right_tensors(blocks.residual_branch, "sublayer norm"),
         random_layers.gradients_are_kept(blocks.residual_branch),
     ),
 )
@@ -266,10 +266,8 @@ def residual_branch(x, sublayer, norm):
         "The sub-layer gives `sublayer(norm(x))`. Add x to that.",
     ),
     invariants=(
-        random_layers.the_same_again,
-        random_layers.functions_are_given_the_right_things(
-            blocks.residual_branch_pre, "norm sublayer"
-        ),
+        random_layers.is_deterministic,
+        random_layers.callbacks_get_the_right_tensors(blocks.residual_branch_pre, "norm sublayer"),
         random_layers.gradients_are_kept(blocks.residual_branch_pre),
     ),
 )

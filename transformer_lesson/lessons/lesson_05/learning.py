@@ -1,4 +1,4 @@
-"""Losses of several runs in one picture: which ones learn?
+"""A figure of several runs' losses that shows which of them learn.
 
 Runs are smoothed and may differ in length, and a level marks what they have to get below.
 """

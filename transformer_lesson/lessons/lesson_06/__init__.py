@@ -1,6 +1,6 @@
 """Lesson 06, Encoder: what only this lesson uses.
 
-- `exercises.py`: the encoder block, which word brought what is new, the whole encoder
+- `exercises.py`: `encoder_block`, `who_told`, `encoder_forward`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `figures.py`: one word's vectors in many sentences, block by block

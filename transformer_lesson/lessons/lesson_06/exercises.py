@@ -43,8 +43,8 @@ def _encoder_inputs(draw: Draw) -> tuple:
         "`x = norm_1(x + attention(x))`, and then the same with the other two functions.",
     ),
     invariants=(
-        random_layers.the_same_again,
-        random_layers.functions_are_given_the_right_things(
+        random_layers.is_deterministic,
+        random_layers.callbacks_get_the_right_tensors(
             blocks.encoder_block, "attention norm_1 feed_forward norm_2"
         ),
         random_layers.gradients_are_kept(blocks.encoder_block),
@@ -145,7 +145,7 @@ def _equal_runs_have_no_news(answer, inputs: tuple, told: Tensor) -> str | None:
         "who gives. Make one for each run, and subtract before you measure any length.",
         "The length runs over heads and over d_head: `change.square().sum(dim=(1, -1)).sqrt()`.",
     ),
-    invariants=(random_layers.the_same_again, _equal_runs_have_no_news),
+    invariants=(random_layers.is_deterministic, _equal_runs_have_no_news),
 )
 def who_told(weights, values, new_weights, new_values):
     """Return how long the change is of what each word gets from each, all heads end to end."""
@@ -217,7 +217,7 @@ def _forward_inputs(draw: Draw) -> tuple:
         "`block.feed_forward` holds W_1, b_1, W_2, b_2, and `block.norms` holds two pairs of gamma "
         "and beta. Each block reads what the one before it returned.",
     ),
-    invariants=(random_layers.the_same_again,),
+    invariants=(random_layers.is_deterministic,),
 )
 def encoder_forward(source_ids, weights):
     """Return the memory: embeddings plus positions, passed through every block."""

@@ -145,8 +145,8 @@ def _decoder_inputs(draw: Draw) -> tuple:
         "memory))`, then the feed-forward branch with norm_3.",
     ),
     invariants=(
-        random_layers.the_same_again,
-        random_layers.functions_are_given_the_right_things(
+        random_layers.is_deterministic,
+        random_layers.callbacks_get_the_right_tensors(
             blocks.decoder_block, "self_attention norm_1 cross_attention norm_2 feed_forward norm_3"
         ),
         random_layers.gradients_are_kept(blocks.decoder_block),
@@ -188,7 +188,7 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
         "`lambda h, memory: cross_attention(h, memory, *block.cross_attention, n_heads, real)`. "
         "Last comes `y @ weights.projection`.",
     ),
-    invariants=(random_layers.the_same_again,),
+    invariants=(random_layers.is_deterministic,),
 )
 def decoder_forward(target_ids, memory, source_ids, weights):
     """Return logits: embeddings plus positions, every block, the projection."""
@@ -390,7 +390,7 @@ def _leak_inputs(draw: Draw) -> tuple:
         "`True` or `False`.",
     ),
     helpers=("transformer_lesson.interpretability.causality:changed_positions",),
-    invariants=(random_layers.the_same_again,),
+    invariants=(random_layers.is_deterministic,),
 )
 def leaks_future(model, ids):
     """Return whether changing a token moves the output of any earlier position."""

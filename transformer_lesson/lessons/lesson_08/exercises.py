@@ -1,6 +1,6 @@
-"""Lesson 08: how wrong a prediction is, its gradient, the step of training, and a batch's noise.
+"""Lesson 08: how wrong a prediction is, its gradient, and the step of training.
 
-Long because it is data: four exercises whole, with their inputs and all their wrong turns.
+Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
 import math

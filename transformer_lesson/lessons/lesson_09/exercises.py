@@ -1,6 +1,6 @@
-"""Lesson 09: choosing the next token, keeping to a form, searching with beams, guessing ahead.
+"""Lesson 09: choosing the next token, keeping to a form, searching with beams, a cache.
 
-Long because it is data: seven exercises whole, with their inputs and all their wrong turns.
+Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Lesson 09: choosing the next token, searching with beams, guessing ahead."""
+"""Lesson 09: choosing the next token, searching with beams."""
 
 import math
 

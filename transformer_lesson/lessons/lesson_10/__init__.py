@@ -1,6 +1,6 @@
 """Lesson 10, A language model: what only this lesson uses.
 
-- `exercises.py`: a GPT, how it writes, a power law through its losses, bits per character
+- `exercises.py`: `gpt_forward`, `write_on`, `fit_power_law`, `bits_per_character`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `solutions.py`: the power law's fit as the lesson shows it

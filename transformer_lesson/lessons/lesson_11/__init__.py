@@ -1,6 +1,6 @@
 """Lesson 11, What heads learn: what only this lesson uses.
 
-- `exercises.py`: scores and ablation of heads, the circuit of a task, the circuit by hand
+- `exercises.py`: `smallest_circuit`, `continue_by_hand`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `figures.py`: where heads look, what their weights say, features as arrows

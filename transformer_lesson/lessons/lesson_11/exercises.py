@@ -1,4 +1,4 @@
-"""Lesson 11: scores and ablation of a head, the circuit of a task, and that circuit by hand.
+"""Lesson 11: the circuit of a task, and that circuit by hand.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """

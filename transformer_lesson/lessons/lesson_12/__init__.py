@@ -1,6 +1,6 @@
 """Lesson 12, A real chat model: what only this lesson uses.
 
-- `exercises.py`: its number format, its chat format, its block, sentences of equal meaning
+- `exercises.py`: `dequantize_q4_1`, `chat_prompt`, `llama_block`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `figures.py`: numbers kept in few bits, and losses without some heads

@@ -1,4 +1,4 @@
-"""Lesson 12: a real chat model: its numbers, how to talk to it, its block, what means the same.
+"""Lesson 12: a real chat model: its numbers, how to talk to it, its block.
 
 Long because the block has four sub-steps that a 2017 block lacks, each with mistakes of its own.
 """
@@ -219,7 +219,7 @@ def _block_inputs(draw: Draw) -> tuple:
         "then through `repeat_kv(heads, block.n_heads // block.n_kv_heads)`; then attention, "
         "`merge_heads`, `@ block.W_O`.",
     ),
-    invariants=(random_layers.the_same_again,),
+    invariants=(random_layers.is_deterministic,),
 )
 def llama_block(x, block, mask, positions):
     """Return x after both sub-layers."""

@@ -1,6 +1,6 @@
 """Lesson 13: what today's models do in the places where the paper did something else.
 
-Long because eight parts were exchanged, and each is an exercise with mistakes of its own.
+Long because seven parts were exchanged, and each is an exercise with mistakes of its own.
 """
 
 import math
@@ -297,7 +297,7 @@ def _cut_off_inputs(draw: Draw) -> tuple:
         "All heads together have `head * n` to give, 1 for each query: "
         "`(weights * far).sum(dim=(0, 1)) / (head * n)`.",
     ),
-    invariants=(random_layers.the_same_again,),
+    invariants=(random_layers.is_deterministic,),
 )
 def cut_off(weights, window):
     """Return what a window would take from each token, as a share of all attention."""

@@ -1,8 +1,8 @@
 """A model trained on 64 characters reads 256: what happens, and what helps.
 
 All quarters of the 256 are equally hard: only the distance to the beginning grows. The stored model
-is the ladder's last one after 300 steps; `measure_longer` makes it, and the table of all kinds of
-positions.
+is the last one of `since_2017` after 300 steps; `measure_longer` makes it, and the table of all
+kinds of positions.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Lesson 13: slower pairs, what a window cuts off, a router."""
+"""Lesson 13: what a window cuts off, a router."""
 
 import torch
 

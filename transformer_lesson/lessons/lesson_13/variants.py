@@ -1,4 +1,4 @@
-"""Changes since Llama, one at a time, applied to the ladder's last model from outside.
+"""Changes since Llama, one at a time, applied from outside to the last model of `since_2017`.
 
 None of them is a field of `ModelConfig`: each replaces a part of the model. All models start with
 the same weights and read the same batches, seed by seed. `measure_variants` stores the results.

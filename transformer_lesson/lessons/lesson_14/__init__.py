@@ -1,6 +1,7 @@
 """Lesson 14, Bug hunt: what only this lesson uses.
 
-- `exercises.py`: which probe comes next, and five repairs
+- `exercises.py`: `next_probe`, `shifted_loss`, `decay_groups`, `rate_at`, `evaluation_loss`,
+  `cached_step`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `faulty.py`, `repaired.py`: the five functions with their bugs, and without

@@ -1,6 +1,6 @@
 """Lesson 14: which probe comes next, and five repairs of programs that run and are wrong.
 
-Long because it is data: six exercises whole, with their inputs and all their wrong turns.
+Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a scaling law.
 
-Long because it is data: four exercises whole, with their inputs and all their wrong turns.
+Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
 import math

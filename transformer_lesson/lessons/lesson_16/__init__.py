@@ -1,6 +1,6 @@
 """Lesson 16, After pretraining: what only this lesson uses.
 
-- `exercises.py`: log-probability of a text, DPO, GRPO, low-rank adapters, pass@k
+- `exercises.py`: `dpo_loss`, `grpo_loss`, `pass_at_k`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `figures.py`: a low-rank adapter's matrices

@@ -1,6 +1,6 @@
-"""Lesson 16: the probability of a text, learning from comparisons and rewards, adapters, pass@k.
+"""Lesson 16: pass@k, and learning from comparisons and rewards.
 
-Long because it is data: six exercises whole, with their inputs and all their wrong turns.
+Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A grader that can be fooled, and a leash: where to stop when nobody shows you the truth."""
+"""A grader that can be fooled, and a leash (the KL penalty): where do you stop?"""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Lesson 17: a picture as a row of tokens, a forecast with an interval.
+"""Lesson 17: a picture as a row of tokens.
 
 What `own` makes of a learner's material is not checked: it has no right answer.
 """

@@ -1,4 +1,4 @@
-"""Lesson 17: a picture as tokens, a line through two runs."""
+"""Lesson 17: a picture as a row of tokens."""
 
 
 def patches(pictures, size):

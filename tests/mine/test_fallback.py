@@ -11,10 +11,10 @@ from tests.exercises.notebook import SCORES, Notebook, solved
 from tools.browser import PATIENCE
 from transformer_lesson import mine
 from transformer_lesson.mine import PARTS, side_by_side, translation
+from transformer_lesson.mine.fallback import with_fallback
 from transformer_lesson.mine.parts import HOMES
 from transformer_lesson.mine.playground import answer_to
 from transformer_lesson.mine.side_by_side import SAME
-from transformer_lesson.mine.standing_in import standing_in
 from transformer_lesson.model.attention import split_heads
 
 NORM = """def layer_norm(x, gamma, beta, epsilon):
@@ -84,7 +84,7 @@ def test_a_function_of_theirs_gives_way_but_a_wrong_call_of_it_raises():
 def test_an_interrupt_is_handed_on():
     stopped, tell = Mock(side_effect=KeyboardInterrupt), Mock()
     with pytest.raises(KeyboardInterrupt):
-        standing_in("one", stopped, lambda: 1, tell)()
+        with_fallback("one", stopped, lambda: 1, tell)()
     tell.assert_not_called()
 
 

@@ -21,7 +21,7 @@ Tell = Callable[[str, str], None]
 LONGEST = 200  # characters quoted from an exception
 
 
-def standing_in(
+def with_fallback(
     name: str, yours: Callable, ours: Callable, tell: Tell, tensors: int = 0
 ) -> Callable:
     """Return a function that calls yours and, once that has failed, ours.

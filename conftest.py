@@ -121,6 +121,7 @@ def is_of(lesson: str, item) -> bool:
 def pytest_collection_modifyitems(config, items):
     """Begin with what is slow, whole courses first, so that the workers end together."""
     if lesson := config.getoption("--lesson"):
+        config.hook.pytest_deselected(items=[item for item in items if not is_of(lesson, item)])
         items[:] = [item for item in items if is_of(lesson, item)]
 
     def place(item):

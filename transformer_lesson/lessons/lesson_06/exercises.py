@@ -156,6 +156,7 @@ def who_told(weights, values, new_weights, new_values):
         turned_weights=(weights.mT, new_weights.mT),
         softmax_again=(weights.softmax(-1), new_weights.softmax(-1)),
         no_weights=(torch.ones_like(weights), torch.ones_like(weights)),
+        one_mean_of_all_heads=(_over_heads(weights), _over_heads(new_weights)),
     )
     values, new_values = choose(
         (values, new_values),
@@ -165,7 +166,13 @@ def who_told(weights, values, new_weights, new_values):
     before, now = _brought(weights, values), _brought(new_weights, new_values)
     change = now - before
     squares = _squares(change)
-    return _length(squares, before, now)
+    told = _length(squares, before, now)
+    return choose(told, shares=told / told.sum(-1, keepdim=True))
+
+
+def _over_heads(weights):
+    """Return the mean of all heads in the place of each."""
+    return weights.mean(1, keepdim=True).expand_as(weights)
 
 
 def _brought(weights, values):
@@ -178,6 +185,7 @@ def _length(squares, before, now):
     ends = _over_all_heads(before, now)
     return choose(
         squares.sqrt(),
+        lengths_compared=(ends[1] - ends[0]).abs(),
         compared_with_before=squares.sqrt() / ends[0],
         directions_compared=1 - (before * now).sum((1, -1)) / (ends[0] * ends[1]),
     )
@@ -191,7 +199,9 @@ def _over_all_heads(*parts):
 def _squares(change):
     """Return the square of the length of each change, over all heads at once."""
     return choose(
-        change.square().sum((1, -1)), heads_averaged_first=change.mean(1).square().sum(-1)
+        change.square().sum((1, -1)),
+        heads_averaged_first=change.mean(1).square().sum(-1),
+        first_head=change[:, 0].square().sum(-1),
     )
 
 

@@ -213,9 +213,12 @@ def decay_groups(parameters):
         names_without_bias=[name for name in trained if "bias" not in name],
         names_that_end_in_bias=[name for name in trained if not name.endswith("bias")],
         names_without_norm=[name for name in trained if "norm" not in name],
+        names_without_norm_and_bias=[n for n in trained if "norm" not in n and "bias" not in n],
+        embeddings_spared=[n for n, w in trained.items() if w.ndim >= 2 and "embedding" not in n],
+        two_axes_exactly=[name for name, weight in trained.items() if weight.ndim == 2],
     )
     others = [name for name in trained if name not in decayed]
-    return (decayed, others)
+    return choose((decayed, others), exchanged=(others, decayed))
 
 
 STEPS = (  # step, steps per epoch, epochs of warm-up, epochs

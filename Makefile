@@ -34,7 +34,7 @@ endif
 	@"$(PYTHON)" $(IS_SUPPORTED) || { echo >&2 "$(if $(PYTHON),$(PYTHON) is not,There is no) Python \
 3.11, 3.12, 3.13 or 3.14, for which all packages exist: install one from your system's packages or \
 from python.org, or name one that you have, as in: make lab PYTHON=python3.12"; exit 1; }
-	@test "$$(cat .venv/made-in 2>/dev/null)" = "$(CURDIR)" || { "$(PYTHON)" -m venv --clear .venv && \
+	@test -x .venv/bin/python && test "$$(cat .venv/made-in)" = "$(CURDIR)" || { "$(PYTHON)" -m venv --clear .venv && \
 		echo "$(CURDIR)" > .venv/made-in; } || { \
 		echo >&2 "$(PYTHON) could not make .venv: on Debian or Ubuntu install python3-venv and try again; \
 elsewhere look at the error above, or name another Python, as in: make lab PYTHON=python3.12"; exit 1; }

@@ -106,14 +106,22 @@ def pytest_addoption(parser):
     parser.addoption("--lesson", help="only what this lesson can break: its number, such as 13")
 
 
+@cache
+def names_of(lesson: str) -> frozenset[str]:
+    """Return the names of a lesson's exercises and explorables."""
+    folder = PACKAGE / "lessons" / f"lesson_{lesson}"
+    if not folder.is_dir():
+        raise pytest.UsageError(f"There is no lesson {lesson!r}: give two digits, as in LESSON=03.")
+    source = (folder / "exercises.py").read_text(encoding="utf-8")
+    classes = (path.stem.title().replace("_", "") for path in folder.glob("*.js"))
+    return frozenset([*re.findall(r"^def ([a-z]\w+)", source, re.M), *classes])
+
+
 def is_of(lesson: str, item) -> bool:
     """Whether a test is about a lesson, by its file or by what it is parametrized with."""
+    names = names_of(lesson)
     if item.path.parent.name == f"lesson_{lesson}" or item.path.name.startswith(f"{lesson}_"):
         return True
-    folder = PACKAGE / "lessons" / f"lesson_{lesson}"
-    source = (folder / "exercises.py").read_text(encoding="utf-8")
-    names = {*re.findall(r"^def ([a-z]\w+)", source, re.M)}
-    names |= {path.stem.title().replace("_", "") for path in folder.glob("*.js")}
     words = item.callspec.id.split("-") if hasattr(item, "callspec") else []
     return any(one in names or re.match(rf"{lesson}(\.|_|$)", one) for one in words)
 

@@ -89,7 +89,8 @@ def _in_percent_format(text: str) -> nbformat.NotebookNode:
     return new_notebook(cells=cells)
 
 
-def run_in(course, program: str) -> None:
+def failure_of(program: str, course) -> str:
+    """Run a program in the copy of the course; return its error, or nothing."""
     places = os.pathsep.join([str(course), os.environ.get("PYTHONPATH", "")])
     progress = str(course / "my_progress.json")
     run = subprocess.run(
@@ -99,14 +100,14 @@ def run_in(course, program: str) -> None:
         capture_output=True,
         text=True,
     )
-    assert run.returncode == 0, run.stderr
+    return run.stderr if run.returncode else ""
 
 
 def test_the_exercise_the_prediction_and_the_figure_work(course):
-    run_in(course, EXERCISE)
+    assert failure_of(EXERCISE, course) == ""
 
 
 @pytest.mark.slow
 @pytest.mark.browser
 def test_the_notebook_runs_and_runs_again_to_the_same(course):
-    run_in(course, NOTEBOOK)
+    assert failure_of(NOTEBOOK, course) == ""

@@ -83,6 +83,8 @@ def test_a_folder_that_was_moved_gets_a_new_venv(course):
     course.make("setup")
     course.folder = course.folder.rename(course.folder.with_name("moved"))
     assert course.make("setup")[0] == [VENV, UV]
+    (course.folder / ".venv/bin/python").unlink()  # the system's Python has gone
+    assert course.make("setup")[0] == [VENV, UV]
 
 
 def test_pip_installs_where_uv_finds_nothing_and_uv_is_fetched_where_there_is_none(course):

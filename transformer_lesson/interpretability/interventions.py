@@ -191,6 +191,7 @@ def put_back(
     """
 
     def replace(x: Tensor) -> Tensor:
+        """Return a copy of x with the stored vectors, of the same shape."""
         rows, x = torch.arange(len(x)), x.clone()
         if heads is None:
             x[rows, position] = stored[rows, position]
@@ -205,6 +206,7 @@ def _patch(stored: Tensor, head: int | None) -> Callable[[Tensor], Tensor]:
     """Return a function that gives row i of a batch the stored vector at position i."""
 
     def patch(x: Tensor) -> Tensor:
+        """Return a copy of x with the stored vectors, of the same shape."""
         i, x = torch.arange(len(x)), x.clone()
         if head is None:
             x[i, i] = stored[0]  # (position, d_model)

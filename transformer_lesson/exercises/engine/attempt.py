@@ -85,6 +85,7 @@ def is_same_code(one: CodeType, other: CodeType) -> bool:
     """Return whether two functions have the same bytecode, docstrings aside."""
 
     def steps(code: CodeType) -> list:
+        """Return a function's variables and instructions, and those of the functions in it."""
         listing = [(step.opname, step.argval) for step in dis.get_instructions(code)]
         listing = [
             (name, None if inspect.iscode(value) else repr(value)) for name, value in listing

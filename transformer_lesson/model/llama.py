@@ -109,6 +109,7 @@ def llama_block(
     """
 
     def attend(h):
+        """Return what the heads bring to each token, (batch, n, d_model)."""
         n_groups = block.n_heads // block.n_kv_heads
         Q = split_heads(h @ block.W_Q, block.n_heads)  # (batch, head, n, d_head)
         K, V = (split_heads(h @ W, block.n_kv_heads) for W in (block.W_K, block.W_V))

@@ -24,16 +24,23 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 
 def bare_source(function: Callable) -> str:
-    """Return a function's source with comments but without docstring and annotations."""
+    """Return a function's source with comments but without docstrings and its own annotations."""
     source = textwrap.dedent(inspect.getsource(function))
     node = ast.parse(source).body[0]
     for argument in ast.walk(node.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    start = node.body[0].lineno - 1
-    if ast.get_docstring(node) is not None:
-        start = node.body[0].end_lineno
-    body = source.splitlines()[start:]
+    texts = {
+        line
+        for inner in ast.walk(node)
+        if isinstance(inner, ast.FunctionDef) and ast.get_docstring(inner) is not None
+        for line in range(inner.body[0].lineno, inner.body[0].end_lineno + 1)
+    }
+    body = [
+        text
+        for line, text in enumerate(source.splitlines(), start=1)
+        if line >= node.body[0].lineno and line not in texts
+    ]
     return "\n".join([f"def {node.name}({ast.unparse(node.args)}):", *body])
 
 

@@ -88,8 +88,8 @@ class Translations:
 def translations(n: int = 60, sentence: str = SENTENCE, **change: Callable) -> Translations:
     """Translate a sentence and `n` unseen ones with the trained translator, some functions changed.
 
-    The rest are the learner's functions, or ours. The sentences are the first of a random draw
-    from the grammar, the same each time.
+    The rest are the learner's functions, or ours. The sentences are a random draw from the grammar,
+    the same each time, and training had none of them.
 
     Args:
         n: number of sentences, 1 to 500.

@@ -42,7 +42,7 @@ def answers(page) -> list[int]:
 def test_a_wrong_prediction_by_keyboard_is_told_at_once_in_words_signs_and_colors(
     show, page, theme
 ):
-    prediction = predict("03.second_the")
+    prediction = predict("03.two_nouns")
     (options,) = prediction.options
     right = [option.right for option in options].index(True)
     chosen = (right + 1) % len(options)
@@ -95,7 +95,7 @@ def test_an_inventory_goes_on_by_itself_and_waits_for_the_kernel_only_at_its_end
 
 
 def test_what_was_decided_is_shown_again(show):
-    prediction = predict("03.second_the")
+    prediction = predict("03.two_nouns")
     prediction.answers = [0]
     card = show(prediction)
     assert "your choice" in card.locator("label").first.inner_text()

@@ -36,7 +36,7 @@ class TestLesson03:
         assert len(alts) > 5 and all(len(alt) > 20 for alt in alts)
 
     def test_a_wrong_prediction_is_explained_while_a_cell_runs(self, lesson_03, course):
-        question = lesson_03.locator(".lesson-prediction", has_text="give 0.99 of its attention")
+        question = lesson_03.locator(".lesson-prediction", has_text="Which noun gets more weight")
         below = lesson_03.locator(".jp-Cell", has=question).locator("xpath=following-sibling::*")
         answer = below.nth(0).locator(".jp-OutputArea-output")
         why = below.nth(1).locator("details.lesson-answer p")  # as shut as the answer
@@ -49,9 +49,8 @@ class TestLesson03:
         here = lesson_03.evaluate(PLACE)[1]
         assert question.evaluate("it => it.closest('.jp-Cell').matches('.jp-mod-active')")
         lesson_03.keyboard.press("Enter")
-        question.get_by_text("Looking at the word before is common").wait_for()
+        question.get_by_text("Right: Both get the same").wait_for()
         assert lesson_03.evaluate(PLACE)[1] == here
-        assert question.get_by_text("Right: window").count() == 1
         (course / "notebooks" / "go").touch()
         playwright.expect(answer.first).to_be_visible()
         playwright.expect(why.first).to_be_visible()
@@ -67,36 +66,40 @@ class TestLesson03:
 
     def test_a_wrong_and_a_right_answer_get_their_report(self, lesson_03):
         page = lesson_03
-        reports = page.locator(".jp-OutputArea-output", has_text="attention_scores")
+        reports = page.locator(".jp-OutputArea-output", has_text="scaled_dot_product_attention")
         reports.filter(has_text="not attempted yet").first.wait_for()
-        wrong = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
-        page.evaluate(REPLACE_AND_RUN, ["def attention_scores", wrong])
+        page.evaluate(REPLACE_AND_RUN, ["def scaled_dot_product", ATTENTION.format(scale="1")])
         reports.filter(has_text="failed").first.wait_for()
         assert reports.filter(has_text="This comes from").count() == 1  # the mistake has a name
-        right = f"{wrong} / Q.size(-1) ** 0.5"
-        page.evaluate(REPLACE_AND_RUN, ["def attention_scores", right])
+        right = ATTENTION.format(scale="Q.size(-1) ** 0.5")
+        page.evaluate(REPLACE_AND_RUN, ["def scaled_dot_product", right])
         reports.filter(has_text="passed").first.wait_for()
         assert page.outside == [] and page.problems == []
 
     def test_an_explorable_answers_while_a_cell_runs(self, lesson_03, course):
         page = lesson_03
-        box = page.locator(".explorable", has=page.get_by_label("Mask explorer"))
-        page.evaluate(REPLACE_AND_RUN, ["def padding_mask", SHARED])
+        box = page.locator(".explorable", has=page.get_by_label("Query plane"))
+        page.evaluate(REPLACE_AND_RUN, ["def own_noun", SHARED])
         page.get_by_text("the kernel has True").wait_for()
         page.evaluate(BUSY, WAITS)
-        box.get_by_role("checkbox", name="causal mask").press("Space")
-        box.get_by_text("sentence 1, padding: ").first.wait_for()
+        box.get_by_role("checkbox", name="divide by √d_k").press("Space")
+        box.get_by_text("d_k is 2: a score is q · k.").first.wait_for()
         assert page.get_by_text("the kernel has True").count() == 1
         (course / "notebooks" / "go").touch()
         page.get_by_text("the kernel has False").wait_for()
         assert page.outside == [] and page.problems == []
 
 
+ATTENTION = """def scaled_dot_product_attention(Q, K, V, mask=None):
+    scores = Q @ K.transpose(-2, -1) / ({scale})
+    hidden = torch.zeros_like(scores, dtype=torch.bool) if mask is None else ~mask
+    weights = scores.masked_fill(hidden, -1e9).softmax(dim=-1).masked_fill(hidden, 0.0)
+    return weights @ V, weights"""
 SHARED = """import ipywidgets
 from ipywidgets.widgets.widget import _instances
-mask_explorer = next(it for it in _instances.values() if isinstance(it, MaskExplorer))
+plane = next(it for it in _instances.values() if isinstance(it, QueryPlane))
 heard = ipywidgets.Label()
-ipywidgets.dlink((mask_explorer, "causal"), (heard, "value"), lambda it: f"the kernel has {it}")
+ipywidgets.dlink((plane, "root"), (heard, "value"), lambda it: f"the kernel has {it}")
 heard"""
 WAITS = """import pathlib, time
 while not pathlib.Path("go").exists():

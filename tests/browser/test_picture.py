@@ -23,6 +23,12 @@ PICTURE = REPOSITORY / "docs/images/lesson-03.gif"
 FLAGSHIP = REPOSITORY / "docs/images/model-flow.png"
 WRITES = "TRANSFORMER_LESSON_PICTURES"  # set by `make pictures`
 WIDTH, HEIGHT, SECONDS = 840, 560, 3.5
+HEAD = """def own_noun(R):
+    W_Q, W_K = torch.zeros(7, 3), torch.zeros(7, 3)
+    W_Q[0, 0], W_K[1, 0] = 50, 1  # an article asks for a noun
+    W_Q[5:, 1:] = 50 * {place}
+    W_K[5:, 1:] = torch.eye(2)
+    return W_Q, W_K"""
 TO_THE_TOP = "element => element.scrollIntoView({block: 'start'})"
 
 
@@ -44,7 +50,7 @@ class Scene:
 
 
 def play(page) -> Scene:
-    """Predict wrongly, choose a word, answer wrongly, answer rightly."""
+    """Predict wrongly, answer wrongly, answer rightly, and watch a training."""
     scene = Scene(page)
     shut_answers(page)
     question = page.locator(".lesson-prediction", has_text="Which noun gets more weight")
@@ -55,20 +61,19 @@ def play(page) -> Scene:
     scene.take(question, question)
     open_answers(page)
 
-    explorable = page.locator(".explorable section", has_text="who looks").first
-    scene.take(explorable, explorable)
-    explorable.get_by_role("button", name="query 2, “opens”").press("Enter")
-    explorable.get_by_text("At “opens”").wait_for()
-    scene.take(explorable, explorable)
-
-    reports = page.locator(".jp-OutputArea-output", has_text="attention_scores")
-    stub = page.locator(".jp-CodeCell", has_text="def attention_scores").first
-    wrong = "def attention_scores(Q, K):\n    return Q @ K.transpose(-2, -1)"
-    for answer, verdict in ((wrong, "failed"), (f"{wrong} / Q.size(-1) ** 0.5", "passed")):
-        page.evaluate(REPLACE_AND_RUN, ["def attention_scores", answer])
+    reports = page.locator(".jp-OutputArea-output", has_text="own_noun")
+    stub = page.locator(".jp-CodeCell", has_text="def own_noun").first
+    for place, verdict in (("torch.zeros(2, 2)", "failed"), ("R", "passed")):
+        page.evaluate(REPLACE_AND_RUN, ["def own_noun", HEAD.format(place=place)])
         report = reports.filter(has_text=verdict).first
         report.wait_for()
         scene.take(stub, report)
+
+    film = page.locator(".explorable section", has_text="where the first").first
+    for step in ("10", "300"):
+        film.get_by_role("button", name=re.compile(f"^step {step}: ")).press("Enter")
+        film.get_by_text(f"Step {step}: the second").wait_for()
+        scene.take(film, film)
     return scene
 
 

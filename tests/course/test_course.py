@@ -12,7 +12,6 @@ from tools.execute_notebooks import CELL_TIMEOUT
 from tools.handout import is_stub
 from tools.lesson_files import lesson_files
 from transformer_lesson import mine
-from transformer_lesson.exercises.engine.catalog import LESSONS
 from transformer_lesson.exercises.engine.collection import FOLDER, LESSON_OF
 from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.mine import PARTS
@@ -20,7 +19,7 @@ from transformer_lesson.mine.side_by_side import SAME
 
 pytestmark = pytest.mark.slow
 SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
-NAMES = [name for lesson, (_, *names) in LESSONS.items() if lesson <= "10" for name in names]
+NAMES = [name for name, lesson in LESSON_OF.items() if lesson <= "10"]
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def copies(tmp_path, monkeypatch):
 def test_every_author_wrote_every_exercise_by_its_stub(author):
     written = answers(author)
     assert sorted(written) == sorted(NAMES)
-    for path in lesson_files()[:11]:
+    for path in [one for one in lesson_files() if one.name < "11"]:
         lesson = Lesson(path)
         for i, name in lesson.exercises():
             assert _heading(lesson.cells[i].source) in written[name], name

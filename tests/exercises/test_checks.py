@@ -257,7 +257,7 @@ helper_of_the_boss.__name__ = "_masked"
     ("call", "says"),
     [
         (lambda: check("split_head", len), "There is no exercise 'split_head'"),
-        (lambda: predict("03.second_te"), "03.second_the"),
+        (lambda: predict("03.two_nuns"), "03.two_nouns"),
         (lambda: Boss(1).probe("initial los"), "There is no probe 'initial los'"),
         (lambda: Boss(1).check(helper_of_the_boss), "hand in `scaled_dot_product_attention` with"),
         (lambda: Boss(1, mine=True).accuse("layer_nrm"), "has no exercise 'layer_nrm'"),

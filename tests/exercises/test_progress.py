@@ -42,12 +42,12 @@ def test_passed_checks_and_predictions_are_kept_and_no_others(file):
     check("causal_mask", lambda n: ...)
     assert not file.exists()
     check("merge_heads", EXERCISES["merge_heads"].load_reference())
-    commit_to_a_wrong_option("03.softmax_axis")
+    commit_to_a_wrong_option("03.two_nouns")
     state = json.loads(file.read_text(encoding="utf-8"))
     assert state["format"] == FORMAT
     assert state["passed"] == {"merge_heads": True}
-    assert state["predicted"]["03.softmax_axis"]["right"] is False
-    assert state["predicted"]["03.softmax_axis"]["chose"]
+    assert state["predicted"]["03.two_nouns"]["right"] is False
+    assert state["predicted"]["03.two_nouns"]["chose"]
 
 
 def test_progress_counts_per_lesson_and_a_lesson_is_done_when_everything_in_it_is(file):
@@ -57,7 +57,7 @@ def test_progress_counts_per_lesson_and_a_lesson_is_done_when_everything_in_it_i
     for name in LESSONS["04"][1:]:
         remember("passed", name, True)
     assert not any(lesson.done for lesson in progress().lessons)
-    commit_to_a_wrong_option("03.softmax_axis")
+    commit_to_a_wrong_option("03.two_nouns")
     assert any(line.startswith("04 Multi-head attention checks 4 of 4") for line in lines())
     assert any(line.startswith("03 ") and "predictions 1 of" in line for line in lines())
     assert lines()[-1] == "Kept in my_progress.json."

@@ -123,11 +123,11 @@ def test_text_is_escaped_and_backticks_become_code():
 
 
 def test_viewers_without_a_kernel_get_options_that_open_one_by_one():
-    prediction = predict("03.softmax_axis")
+    prediction = predict("03.two_nouns")
     data, metadata = prediction._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     assert data["text/plain"] == repr(prediction)
-    assert repr(prediction).startswith("Predict 03.softmax_axis: Attention weights")
+    assert repr(prediction).startswith("Predict 03.two_nouns: In the head that we built by hand")
     page = html.fromstring(data["text/markdown"])
     in_sight = [fold.text_content() for fold in page.xpath("//summary")]
     (options,) = prediction.options

@@ -7,12 +7,14 @@ from tests.parity import randomized
 from transformer_lesson import explorables
 from transformer_lesson.explorables import (
     AnswerExplorer,
+    AttentionFilm,
     LengthExplorer,
     LiveCurves,
     TrainingReplay,
 )
 from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.interpretability.circuits import Edge
+from transformer_lesson.lessons.lesson_03.attention_film import Frame
 from transformer_lesson.lessons.lesson_08.training_replay import Snapshot
 from transformer_lesson.lessons.lesson_11.induction import AttentionOnlyDecoder, held_out_batch
 
@@ -25,6 +27,16 @@ def live_curves() -> LiveCurves:
             live.add("validation", step, 0.5 + 5 / step)
             live.add("exact match", step, step / 61)
     return live
+
+
+def attention_film() -> AttentionFilm:
+    words = "the cat sees the dog .".split()
+    torch.manual_seed(0)
+    start, end = torch.rand(6, 6).softmax(-1), torch.eye(6).roll(1, dims=1)
+    frames = [
+        Frame(20 * i, 1.1 / (1 + i), i / 4, start.lerp(end, i / 4)) for i in range(5)
+    ]
+    return AttentionFilm(words, (0, 3), frames)
 
 
 def training_replay() -> TrainingReplay:
@@ -73,6 +85,7 @@ EXAMPLES = {
     "LengthExplorer": length_explorer,
     "LiveCurves": live_curves,
     "PositionalEncodingExplorer": positional_encoding_explorer,
+    "AttentionFilm": attention_film,
     "TrainingReplay": training_replay,
 }
 

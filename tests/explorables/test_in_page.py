@@ -53,6 +53,7 @@ TYPED = {  # what a blank text is answered, and what any other: in the title or 
 PLAYED = {  # what is played, from where to where
     "AnswerExplorer": ("step", 1, 5),
     "AttentionExplorer": ("added", 0, 3),
+    "AttentionFilm": ("number", 0, 4),
     "ChosenAndRejected": ("point", 0, 12),
     "DecodingStepper": ("step", 1, 17),
     "GroupExplorer": ("drawn", 1, 8),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from transformer_lesson.exercises.engine.catalog import LESSON_OF, LESSONS
 from transformer_lesson.grading import sandbox
 
 
@@ -9,3 +10,11 @@ from transformer_lesson.grading import sandbox
 def closed_sandbox(monkeypatch):
     monkeypatch.setattr(sandbox, "can_start", lambda: True)
     monkeypatch.setattr(sandbox, "why_open", lambda: None)
+
+
+@pytest.fixture(autouse=True)
+def lesson_03_has_all_of_its_exercises(monkeypatch):
+    """Whether they are asked in the lesson or behind it: the tests hand them in together."""
+    names = ("attention_scores", "causal_mask", "padding_mask", "scaled_dot_product_attention")
+    assert {LESSON_OF[name] for name in names} == {"03"}
+    monkeypatch.setitem(LESSONS, "03", ("Attention", *names))

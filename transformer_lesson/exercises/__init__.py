@@ -29,7 +29,7 @@ __all__ = [
 
 
 def predict(name: str):
-    """Return a widget that asks a question, such as "03.softmax_axis", before its reveal.
+    """Return a widget that asks a question, such as "03.two_nouns", before its reveal.
 
     Raises:
         ValueError: there is no question of that name.

@@ -25,7 +25,7 @@ class Question:
     """A question with options, exactly one of them right.
 
     Args:
-        name: notebook and question, such as "03.softmax_axis", or "01_byte_pairs.merges" if it is
+        name: notebook and question, such as "03.two_nouns", or "01_byte_pairs.merges" if it is
             asked behind the lesson.
         text: the question; code is between backticks, as in the options.
         options: in the order shown.

@@ -1,9 +1,14 @@
 """Lesson 03, Attention: what only this lesson uses.
 
-- `exercises.py`: `attention_scores`, `causal_mask`, `padding_mask`, `scaled_dot_product_attention`
+- `exercises.py`: `own_noun`, `scaled_dot_product_attention`; behind the lesson `attention_scores`,
+  `causal_mask`, `padding_mask`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `solutions.py`: solutions as the lesson shows them
-- `long_range.py`: a recurrent and an attending reader of the same size, by distance
+- `torn_head.py`: the head built by hand, and what trained heads hand over
+- `articles.py`: the sentences from which the smallest attention model learns
+- `figures.py`: its training runs, a dot each
+- `attention_film.py`, `.js`: explorable: where two words look, step by step of a training
 - `mask_explorer.py`, `.js`: explorable: the masks of a typed batch and how they combine
+- `long_range.py`: a recurrent and an attending reader of the same size, by distance
 """

@@ -1,4 +1,4 @@
-"""Lesson 03: scores, weights, masks."""
+"""Lesson 03: a head built by hand, scores, weights, masks."""
 
 import math
 
@@ -6,8 +6,114 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_lesson.exercises.engine.attempt import Failed
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
+from transformer_lesson.lessons.lesson_03.torn_head import one_step, word_vectors
+from transformer_lesson.model.attention import attention_scores as scaled_scores
+
+PATTERNS = (
+    "the N V the N .",
+    "the A N V the A N .",
+    "the A N V the N .",
+    "the N V the A N .",
+)
+WORDS = {
+    "N": "woman child dog window door cat".split(),
+    "V": "sees opens finds loves".split(),
+    "A": "old small".split(),
+}
+
+
+def _torn_inputs(draw: Draw) -> tuple:
+    return (
+        [
+            WORDS[word][int(draw.integers("", 0, len(WORDS[word])))] if word in WORDS else word
+            for word in draw.one_of(PATTERNS).split()
+        ],
+    )
+
+
+def _found(answer, words):
+    """Let a head read a sentence; return where each article looks, and how clearly.
+
+    Any head passes whose articles give their own nouns 0.9 or more. A head that is too faint is so
+    in every draw: it reads a sentence of each pattern.
+    """
+    W_Q, W_K = _two_matrices(answer(one_step()))
+    rows = _looks(words, W_Q, W_K)
+    if (rows.isclose(rows.amax(-1, keepdim=True), rtol=0.02).sum(-1) > 1).any():
+        return rows.argmax(-1).float(), "torn"
+    plain = [
+        " ".join(WORDS.get(word, [word])[0] for word in pattern.split())
+        for pattern in PATTERNS
+    ]
+    faintest = min(_looks(text.split(), W_Q, W_K).amax(-1).min() for text in plain)
+    return rows.argmax(-1).float(), "clearly" if faintest >= 0.9 else "faintly"
+
+
+def _looks(words: list[str], W_Q: Tensor, W_K: Tensor) -> Tensor:
+    """Return the weights of a sentence's articles, (article, word)."""
+    x = word_vectors(words).double()
+    weights = scaled_scores(x @ W_Q, x @ W_K).softmax(-1)
+    return weights[[i for i, word in enumerate(words) if word == "the"]]
+
+
+def _two_matrices(made) -> list[Tensor]:
+    """Return W_Q and W_K in double precision; say what is wrong with others."""
+    if not isinstance(made, tuple | list) or len(made) != 2:
+        raise Failed("Return two matrices: (W_Q, W_K).")
+    for name, matrix in zip(("W_Q", "W_K"), made, strict=True):
+        if not isinstance(matrix, Tensor):
+            raise Failed(f"`{name}` must be a torch.Tensor. Yours is {type(matrix).__name__}.")
+        if matrix.ndim != 2 or len(matrix) != 7:
+            raise Failed(
+                f"`{name}` must have 7 rows: five properties and the two numbers of the place. "
+                f"Yours has shape {tuple(matrix.shape)}."
+            )
+        if not matrix.isfinite().all():
+            raise Failed(f"There is a number in `{name}` that is NaN or infinite.")
+    if made[0].size(1) != made[1].size(1):
+        raise Failed(
+            f"Queries and keys must be of one length. `W_Q` makes {made[0].size(1)} numbers of a "
+            f"word, `W_K` {made[1].size(1)}."
+        )
+    return [matrix.detach().double() for matrix in made]
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_03.torn_head:own_noun",
+    make_inputs=_torn_inputs,
+    trial=_found,
+    draws=8,
+    returns={"found": "article", "looks": ""},
+    hints=(
+        "Two wishes in one query: a column of the matrices in which articles meet nouns, and two "
+        "columns in which the turned hand of one place meets the hands of all others.",
+        "`W_K[5:, 1:] = torch.eye(2)`: every word is found by its own hand. In `W_Q[5:, 1:]` the "
+        "hand is turned ahead: one step is `R`, two are `R @ R`. What lies between the two?",
+        "`W_Q[0, 0] = 40`, `W_K[1, 0] = 1` and `W_Q[5:, 1:] = 20 * (R + R @ R)`. Small numbers "
+        "point the right way, but softmax needs large ones.",
+    ),
+)
+def own_noun(R):
+    """Return W_Q and W_K of a head in which each article finds its own noun."""
+    loud = choose(20.0, too_faint=0.5)
+    W_Q, W_K = torch.zeros(2, 7, 3)
+    asks, is_found = choose((0, 1), nouns_ask=(1, 0))
+    W_Q[asks, 0] = loud * choose(2.0, no_kind=0.0, kind_avoided=-2.0)
+    W_K[is_found, 0] = 1.0
+    ahead = choose(
+        R + R @ R,
+        no_place=torch.zeros(2, 2),
+        behind=(R + R @ R).T,
+        here=2 * torch.eye(2),
+        turned_twice=R + R @ R,
+    )
+    W_Q[5:, 1:] = loud * ahead
+    W_K[5:, 1:] = choose(torch.eye(2), turned_twice=R + R @ R)
+    return choose((W_Q, W_K), swapped=(W_K, W_Q))
+
 
 LEADING = ("batch head", "", "batch", "batch head", "batch head beam", "batch head")
 """The axes that "..." stands for, draw by draw."""

@@ -33,9 +33,7 @@ def attention_film() -> AttentionFilm:
     words = "the cat sees the dog .".split()
     torch.manual_seed(0)
     start, end = torch.rand(6, 6).softmax(-1), torch.eye(6).roll(1, dims=1)
-    frames = [
-        Frame(20 * i, 1.1 / (1 + i), i / 4, start.lerp(end, i / 4)) for i in range(5)
-    ]
+    frames = [Frame(20 * i, 1.1 / (1 + i), i / 4, start.lerp(end, i / 4)) for i in range(5)]
     return AttentionFilm(words, (0, 3), frames)
 
 

@@ -1,4 +1,4 @@
-"""Sentences whose articles need their noun: what the lesson's smallest attention model learns from."""
+"""Sentences whose articles need their noun: what the smallest attention model learns from."""
 
 from collections.abc import Collection
 from random import Random

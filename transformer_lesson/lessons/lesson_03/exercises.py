@@ -45,8 +45,7 @@ def _found(answer, words):
     if (rows.isclose(rows.amax(-1, keepdim=True), rtol=0.02).sum(-1) > 1).any():
         return rows.argmax(-1).float(), "torn"
     plain = [
-        " ".join(WORDS.get(word, [word])[0] for word in pattern.split())
-        for pattern in PATTERNS
+        " ".join(WORDS.get(word, [word])[0] for word in pattern.split()) for pattern in PATTERNS
     ]
     faintest = min(_looks(text.split(), W_Q, W_K).amax(-1).min() for text in plain)
     return rows.argmax(-1).float(), "clearly" if faintest >= 0.9 else "faintly"

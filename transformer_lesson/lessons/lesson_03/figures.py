@@ -52,6 +52,8 @@ def root(title: str, scaled: Mapping[int, Shares], unscaled: Mapping[int, Shares
         last = len(rows) - 1 + shift
         middle = sum([*rows.values()][-1]) / len([*rows.values()][-1])
         axes.text(last + 0.12, middle, name, color=COLORS[color], va="center", fontsize=9)
-    axes.set(xlim=(-0.5, len(scaled) + 0.2), ylim=(0.3, 1.03), xlabel="d_k", ylabel="articles right")
+    axes.set(
+        xlim=(-0.5, len(scaled) + 0.2), ylim=(0.3, 1.03), xlabel="d_k", ylabel="articles right"
+    )
     axes.set_xticks(range(len(scaled)), map(str, scaled))
     return picture

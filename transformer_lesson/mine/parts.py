@@ -205,9 +205,7 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
     return ours | dict(yours)
 
 
-def check_names(
-    functions: Mapping[str, Callable], names: tuple[str, ...] = GIVEN + PARTS
-) -> None:
+def check_names(functions: Mapping[str, Callable], names: tuple[str, ...] = GIVEN + PARTS) -> None:
     """Raise a `ValueError` if a function is not one of these parts."""
     if unknown := functions.keys() - set(names):
         raise ValueError(f"{sorted(unknown)} are not in the forward pass: use names from {names}.")

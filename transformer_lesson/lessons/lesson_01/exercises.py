@@ -274,8 +274,8 @@ def _clear(vectors: Tensor) -> bool:
     make_inputs=_nearest_neighbors_inputs,
     returns={"neighbors": "n"},
     hints=(
-        "A cosine is the dot product of two vectors that have been divided by their lengths. Divide "
-        "first. Then one matrix product gives all n times n cosines.",
+        "A cosine is the dot product of two vectors, each divided by its length. Divide first. "
+        "Then one matrix product gives all n times n cosines.",
         "`rows = F.normalize(vectors, dim=-1)` and `cosines = rows @ rows.T`. Every row has the "
         "cosine 1 with itself, on the diagonal. Make it so low that it can't win.",
         "`cosines.fill_diagonal_(-math.inf)` takes each row out of its own list, and "

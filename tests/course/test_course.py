@@ -12,15 +12,15 @@ from tools.execute_notebooks import CELL_TIMEOUT
 from tools.handout import is_stub
 from tools.lesson_files import lesson_files
 from transformer_lesson import mine
-from transformer_lesson.exercises.engine.catalog import LESSONS
-from transformer_lesson.exercises.engine.collection import FOLDER, LESSON_OF
+from transformer_lesson.exercises.engine.catalog import LESSON_OF
+from transformer_lesson.exercises.engine.collection import FOLDER
 from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.mine import PARTS
 from transformer_lesson.mine.side_by_side import SAME
 
 pytestmark = pytest.mark.slow
 SENTENCE, GERMAN = "the child opens the window .", "das Kind macht das Fenster auf ."
-NAMES = [name for lesson, (_, *names) in LESSONS.items() if lesson <= "10" for name in names]
+NAMES = [name for name, lesson in LESSON_OF.items() if lesson <= "10"]
 
 
 @pytest.fixture

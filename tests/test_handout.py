@@ -97,5 +97,5 @@ def test_a_check_that_does_not_pass_is_found():
         output = new_output("execute_result", data={"text/plain": f"{name}: {said}"})
         return new_code_cell(f'check("{name}", {name})', outputs=[output])
 
-    lesson = new_notebook(cells=[cell("embed", "passed"), cell("apply_byte_pairs", "failed")])
+    lesson = new_notebook(cells=[cell("causal_mask", "passed"), cell("apply_byte_pairs", "failed")])
     assert handout.unpassed(lesson) == ["apply_byte_pairs"]

@@ -190,4 +190,4 @@ def test_what_a_boss_does_not_know_gets_a_sentence():
     with pytest.raises(ValueError, match="has no exercise '<lambda>'"):
         boss.check(lambda x: x)
     with pytest.raises(ValueError, match=r"check\(function\)"):
-        boss.accuse("embed")
+        boss.accuse("layer_norm")

@@ -158,12 +158,12 @@ def test_an_answer_leaves_the_random_numbers_and_threads_of_the_notebook_alone()
     torch.manual_seed(1)
     expected = torch.rand(3)
     torch.manual_seed(1)
-    check("embed", lambda ids, table: torch.rand(2))
+    check("nearest_neighbors", lambda vectors: torch.rand(2))
     assert torch.equal(torch.rand(3), expected)
     seen, before = [], torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        check("embed", lambda ids, table: seen.append(torch.get_num_threads()))
+        check("nearest_neighbors", lambda vectors: seen.append(torch.get_num_threads()))
         assert set(seen) == {1} and torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

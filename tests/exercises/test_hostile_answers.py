@@ -234,7 +234,7 @@ def test_a_truth_of_every_kind_counts_as_bool_and_a_number_does_not():
 
 @pytest.mark.parametrize("status", ["passed", "failed", "not attempted"])
 def test_status_stands_in_words_and_signs_not_only_in_color(status):
-    page = Report("embed", status, "first\nsecond <b>")._repr_html_()
+    page = Report("layer_norm", status, "first\nsecond <b>")._repr_html_()
     assert status in page
     assert any(sign in page for sign in "✓✗○")
     assert 'role="status"' in page

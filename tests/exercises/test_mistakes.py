@@ -26,10 +26,10 @@ def waves(n, d_model, base):
 
 
 MISTAKES = {
-    "embed": {
-        "embeddings without their scale": lambda ids, table: F.embedding(ids, table),
-        "multiplying by d_model without a root": lambda i, t: t[i] * t.shape[1],
-        "the root of vocab_size": lambda ids, table: table[ids] * len(table) ** 0.5,
+    "nearest_neighbors": {
+        "each row as its own neighbor": lambda v: (v @ v.mT / v.norm(dim=1)).argmax(1),
+        "dot products instead of cosines": lambda v: (v @ v.mT).fill_diagonal_(-1e9).argmax(1),
+        "the smallest distance": lambda v: torch.cdist(v, v).fill_diagonal_(1e9).argmin(1),
     },
     "sinusoidal_encoding": {
         "all sines first, then all cosines": lambda *sizes: torch.hstack(waves(*sizes)),

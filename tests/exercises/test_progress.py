@@ -88,9 +88,9 @@ def test_progress_counts_per_lesson_and_a_lesson_is_done_when_everything_in_it_i
 def test_a_damaged_or_foreign_file_is_set_aside(file, content, reason):
     file.write_bytes(content)
     with pytest.warns(UserWarning, match=reason):
-        remember("passed", "embed", True)
+        remember("passed", "apply_byte_pairs", True)
     assert file.with_name("my_progress.damaged-1.json").read_bytes() == content
-    assert read_progress(file)["passed"] == {"embed": True}
+    assert read_progress(file)["passed"] == {"apply_byte_pairs": True}
     file.write_bytes(b"again")
     with pytest.warns(UserWarning, match="damaged-2"):
         progress()
@@ -98,11 +98,11 @@ def test_a_damaged_or_foreign_file_is_set_aside(file, content, reason):
 
 
 def test_what_a_newer_course_wrote_stays_and_nothing_is_written_again(file):
-    for name in ("of_a_later_edition", "half of a pair \ud83d", "embed"):
+    for name in ("of_a_later_edition", "half of a pair \ud83d", "apply_byte_pairs"):
         remember("passed", name, True)
     assert len(read_progress(file)["passed"]) == 3
     written = file.stat().st_mtime_ns
-    remember("passed", "embed", True)  # which is known already
+    remember("passed", "apply_byte_pairs", True)  # which is known already
     assert file.stat().st_mtime_ns == written
 
 
@@ -128,11 +128,11 @@ def test_where_nothing_can_be_written_a_warning_says_so_and_nothing_is_written_o
     (tmp_path / "a file").unlink()
     monkeypatch.delenv(PLACE)
     monkeypatch.chdir(tmp_path)
-    remember("passed", "embed", True)
+    remember("passed", "apply_byte_pairs", True)
     assert list(tmp_path.iterdir()) == []
     assert repr(progress()).endswith("no notebooks in this folder.")
     (tmp_path / "mine.ipynb").write_text("{}")
-    remember("passed", "embed", True)
+    remember("passed", "apply_byte_pairs", True)
     assert (tmp_path / "my_progress.json").exists()
 
 

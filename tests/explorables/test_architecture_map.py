@@ -151,13 +151,13 @@ def test_what_a_part_does_comes_first_and_its_formula_by_a_click(show):
 
 
 def test_folded_it_is_a_line_in_the_order_of_the_lessons_and_unfolds(show, progress):
-    progress("embed", "feed_forward")
+    progress("sinusoidal_encoding", "feed_forward")
     for kind, absent in {"encoder-decoder": {"GPT block"}, "decoder-only": {"Attention"}}.items():
         page = show(ArchitectureMap("Multi-head attention", kind=kind))
         line = [words.split(",")[0] for words in page.told()]
         assert line == [part for part in PARTS if part in line] and not absent & {*line}
         assert page.told()[line.index("Multi-head attention")].endswith("built yet, you are here")
-        assert {"01 ✓", "02", "here · 04", "05 ✓", "07"} <= {*page.written()}
+        assert {"01", "02 ✓", "here · 04", "05 ✓", "07"} <= {*page.written()}
         assert page.title == "Multi-head attention, between Masked attention and Add & norm"
         assert not page.named("pre").is_visible()
     page.set(kind="encoder-decoder", norm_position="pre", part="Cross-attention")
@@ -172,9 +172,9 @@ def test_folded_it_is_a_line_in_the_order_of_the_lessons_and_unfolds(show, progr
 
 
 def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
-    progress("embed", "sinusoidal_encoding", "feed_forward", "attention_scores", "layer_norm")
+    progress("sinusoidal_encoding", "feed_forward", "attention_scores", "layer_norm")
     page = show(ArchitectureMap("Feed-forward", unfolded=True))
-    built = {"Token embedding", "Positional encoding", "Feed-forward"}
+    built = {"Positional encoding", "Feed-forward"}
     for words in page.told():
         part = words.split(",")[0].split(" (")[0]
         if not part.startswith("memory"):
@@ -186,12 +186,12 @@ def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
     assert page.title == "Feed-forward, highlighted in the whole model"
     page.click("How it is computed")
     assert "You have built it: feed_forward." in card.inner_text()
-    twice = "Feed-forward (lesson 05) appears twice in this picture. You have built 3 of"
+    twice = "Feed-forward (lesson 05) appears twice in this picture. You have built 2 of"
     assert page.said == f"{twice} {own} parts."
     progress(*EXERCISES)
     page = show(ArchitectureMap("Cross-attention", kind="decoder-only", unfolded=True))
     assert page.title == "A decoder-only model has no Cross-attention"
-    assert page.said.endswith("is not in this picture. You have built 6 of 6 parts.")
+    assert page.said.endswith("is not in this picture. You have built 5 of 5 parts.")
 
 
 def test_each_part_has_a_lesson_a_place_in_the_code_and_known_exercises(monkeypatch, tmp_path):

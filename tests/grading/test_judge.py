@@ -196,7 +196,7 @@ def test_a_gradient_that_one_of_two_results_cuts_does_not_pass():
 def test_a_line_that_is_no_answer_is_refused():
     lines = [
         *(b"", b"\xff\n", b"[]", b"3", b"[" * 200_000, b"9" * 5001, b"{}"),
-        b'{"name": "embed", "state": "called", "calls": []}',
+        b'{"name": "causal_mask", "state": "called", "calls": []}',
         b'{"name": "bits_per_character", "state": "passed"}',
         b'{"name": "bits_per_character", "state": "called", "calls": 3}',
     ]

@@ -240,9 +240,9 @@ def test_a_full_disk_keeps_the_progress_that_was_made(when, tmp_path, monkeypatc
     before = path.read_bytes()
     fill_the_disk(monkeypatch, when)
     with pytest.warns(UserWarning, match="Progress could not be written"):
-        remember("passed", "embed", True)
+        remember("passed", "causal_mask", True)
     assert path.read_bytes() == before
     monkeypatch.undo()
     monkeypatch.setenv(PLACE, str(path))
-    remember("passed", "embed", True)
-    assert set(read_progress(path)["passed"]) == {"apply_byte_pairs", "embed"}
+    remember("passed", "causal_mask", True)
+    assert set(read_progress(path)["passed"]) == {"apply_byte_pairs", "causal_mask"}

@@ -24,7 +24,6 @@ from transformer_lesson.exercises.probing import PROBES
 from transformer_lesson.exercises.program import FUNCTIONS, program, sources, started
 
 SUITED = {
-    "embed": "unscaled inverse not_the_root squared row_before row_after always_512",
     "sinusoidal_encoding": "frequency_alone growing base_e sines_alone "
     "cosines_missing last_position width_divides_last",
     "causal_mask": "upper everything itself_alone not_itself one_ahead",

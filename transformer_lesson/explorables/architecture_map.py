@@ -30,7 +30,6 @@ PARTS = {
         "x = table[ids] · √d_model",
         "ids (batch, n) → (batch, n, d_model)",
         "model.embedding.embed",
-        ("embed",),
     ),
     "Positional encoding": Part(
         "02",

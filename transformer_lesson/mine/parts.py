@@ -46,12 +46,14 @@ HOMES: tuple[ModuleType, ...] = (
     llama,
 )
 PARTS = (
-    *("embed", "sinusoidal_encoding", "attention_scores", "causal_mask", "padding_mask"),
+    *("sinusoidal_encoding", "attention_scores", "causal_mask", "padding_mask"),
     *("scaled_dot_product_attention", "split_heads", "merge_heads", "multi_head_attention"),
     *("cross_attention", "feed_forward", "layer_norm", "residual_branch", "encoder_block"),
     *("decoder_block", "encoder_forward", "decoder_forward"),
 )
 """The functions of the forward pass that a learner writes, in lesson order."""
+GIVEN = ("embed",)
+"""Functions of the forward pass that a learner is given; `translation` may try others."""
 LLAMA_PARTS = (
     *("attention_scores", "causal_mask", "scaled_dot_product_attention", "split_heads"),
     *("merge_heads", "residual_branch_pre", "llama_block", "rms_norm", "swiglu", "apply_rotary"),
@@ -104,7 +106,7 @@ class Parts:
         return tuple(name for name in self.yours if name not in self.reasons)
 
     def count(self) -> str:
-        """Return how many are the learner's, as in "3 of 17"."""
+        """Return how many are the learner's, as in "3 of 16"."""
         return f"{len(self.yours_now())} of {len(self.names)}"
 
 
@@ -193,9 +195,9 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
     """Return all functions of the forward pass by name: these, and copies of ours that call them.
 
     Raises:
-        ValueError: a name that is in neither `PARTS` nor `LLAMA_PARTS`.
+        ValueError: a name that is in none of `GIVEN`, `PARTS` and `LLAMA_PARTS`.
     """
-    check_names(yours, PARTS + LLAMA_PARTS)
+    check_names(yours, GIVEN + PARTS + LLAMA_PARTS)
     ours = {name: _copy(function) for name, function in OURS.items()}
     for function in ours.values():
         own = function.__globals__
@@ -203,7 +205,7 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
     return ours | dict(yours)
 
 
-def check_names(functions: Mapping[str, Callable], names: tuple[str, ...] = PARTS) -> None:
+def check_names(functions: Mapping[str, Callable], names: tuple[str, ...] = GIVEN + PARTS) -> None:
     """Raise a `ValueError` if a function is not one of these parts."""
     if unknown := functions.keys() - set(names):
         raise ValueError(f"{sorted(unknown)} are not in the forward pass: use names from {names}.")

@@ -15,7 +15,15 @@ from transformer_lesson.files import printable
 from transformer_lesson.generation import translate
 from transformer_lesson.generation.session import NaNLogits
 from transformer_lesson.mine.fallback import reaches
-from transformer_lesson.mine.parts import OURS, PARTS, Parts, check_names, put_together, usable
+from transformer_lesson.mine.parts import (
+    GIVEN,
+    OURS,
+    PARTS,
+    Parts,
+    check_names,
+    put_together,
+    usable,
+)
 from transformer_lesson.mine.transformer import MyTransformer
 from transformer_lesson.text.tokenizers import Tokenizer
 
@@ -149,7 +157,7 @@ def _where_handed_in(
         if names.get("__package__") != PACKAGE or any(names is other for other in met):
             continue
         met.append(names)
-        for name in names.keys() & set(PARTS):
+        for name in names.keys() & {*GIVEN, *PARTS}:
             waiting.append(names[name])
             if name in tried or names[name] is OURS[name]:
                 yield names, name

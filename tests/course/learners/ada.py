@@ -50,15 +50,20 @@ def train_byte_pairs(counts, n_merges):
     return merges
 
 
-# %% 01 embed
-def embed(ids, table):
-    d_model = table.shape[1]
-    factor = math.sqrt(d_model)
-    sentences = []
-    for b in range(ids.shape[0]):
-        vectors = table[ids[b]]
-        sentences.append(vectors * factor)
-    return torch.stack(sentences)
+# %% 01 nearest_neighbors
+def nearest_neighbors(vectors):
+    n = vectors.shape[0]
+    nearest = torch.zeros(n, dtype=torch.long)
+    for i in range(n):
+        best = None
+        for j in range(n):
+            if j != i:
+                product = torch.sum(vectors[i] * vectors[j])
+                cosine = product / (torch.norm(vectors[i]) * torch.norm(vectors[j]))
+                if best is None or cosine > best:
+                    best = cosine
+                    nearest[i] = j
+    return nearest
 
 
 # %% 02 sinusoidal_encoding

@@ -37,9 +37,10 @@ def train_byte_pairs(counts, n_merges):
     return merges
 
 
-# %% 01 embed
-def embed(ids, table):
-    return F.embedding(ids, table) * table.size(-1) ** 0.5
+# %% 01 nearest_neighbors
+def nearest_neighbors(vectors):
+    cosines = F.cosine_similarity(vectors[:, None], vectors[None], dim=-1)
+    return cosines.fill_diagonal_(-torch.inf).argmax(-1)
 
 
 # %% 02 sinusoidal_encoding

@@ -1,12 +1,10 @@
 """What learners might write for the exercises of lesson 01."""
 
-import math
 from collections import Counter, defaultdict
 from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from tests.exercises.answers import right, wrong
 
@@ -232,33 +230,38 @@ def _(counts, n_merges):
     return set(trained(counts, n_merges))
 
 
-@wrong("embed", "unusual", "makes a new random nn.Embedding instead of using the table")
-def _(ids, table):
-    vocab_size, d_model = table.shape
-    embedding = nn.Embedding(vocab_size, d_model)
-    return embedding(ids) * math.sqrt(d_model)
+@right("nearest_neighbors")  # loops, and asks each row for all others
+def _(vectors):
+    found = []
+    for i, row in enumerate(vectors):
+        best, most = None, -2.0
+        for j, other in enumerate(vectors):
+            cosine = (row @ other / row.norm() / other.norm()).item()
+            if j != i and cosine > most:
+                best, most = j, cosine
+        found.append(best)
+    return torch.tensor(found)
 
 
-@wrong("embed", "pair", "a new random table", "root of the number of tokens")
-def _(ids, table):
-    embedding = nn.Embedding(*table.shape)
-    return embedding(ids) * math.sqrt(ids.size(1))
+@right("nearest_neighbors")  # the second of the best two, after the row itself
+def _(vectors):
+    cosines = F.cosine_similarity(vectors[:, None], vectors[None], dim=-1)
+    return cosines.topk(2).indices[:, 1]
 
 
-@right("embed")
-def _(ids, table):
-    one_hot = F.one_hot(ids.long(), num_classes=table.shape[0]).to(table.dtype)  # (b, n, vocab)
-    return torch.einsum("bnv,vd->bnd", one_hot, table) * table.shape[1] ** 0.5
+@right("nearest_neighbors")  # nearest on the unit sphere, by distance
+def _(vectors):
+    units = vectors / vectors.norm(dim=1, keepdim=True)
+    apart = (units[:, None] - units[None]).norm(dim=-1)
+    return (apart + 9 * torch.eye(len(vectors))).argmin(dim=0)
 
 
-@right("embed")
-def _(ids, table):
-    d_model = table.size(-1)
-    flat = torch.index_select(table, 0, ids.reshape(-1))
-    return flat.mul(d_model**0.5).view(*ids.shape, d_model)
+@wrong("nearest_neighbors", "usual", "rows are divided by one length for all")
+def _(vectors):
+    units = vectors / vectors.norm()
+    return (units @ units.T - 9 * torch.eye(len(vectors))).argmax(dim=1)
 
 
-@right("embed")  # from_pretrained freezes its table, but no gradient is asked for here
-def _(ids, table):
-    lookup = nn.Embedding.from_pretrained(table)
-    return lookup(ids) * lookup.embedding_dim**0.5
+@wrong("nearest_neighbors", "pair", "minus 1 on the diagonal", "dot products")
+def _(vectors):
+    return (vectors @ vectors.T).fill_diagonal_(-1).argmax(dim=1)

@@ -1,4 +1,4 @@
-"""Lesson 01: byte pairs, and from ids to vectors.
+"""Lesson 01: byte pairs, and nearest neighbors in a table.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
@@ -13,7 +13,6 @@ from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
-from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.text.byte_pairs import apply_byte_pairs as pieces_by
 
 LETTERS = "abcdefghiklmnoprstuwz"
@@ -246,91 +245,69 @@ def _pieces_by_replacing(word, merges):
     return text.split()
 
 
-def _embed_inputs(draw: Draw) -> tuple:
-    """All ids, the last one not always among them; one sentence, one token; strided memory."""
+def _nearest_neighbors_inputs(draw: Draw) -> tuple:
+    """Many rows and few; two at an obtuse angle; some that lean away from all others."""
+    n, d_model = draw.size("n", at_least=2), draw.size("d_model", at_least=2)
     if draw.number == 2:
-        draw.sizes["batch"] = 1
-    if draw.number == 3 or draw.small:
-        draw.sizes["n"] = 1
-    if draw.number in (0, 1, 4) and not draw.small:
-        draw.sizes["d_model"] = 2 * draw.size("pair", at_least=3)
-    vocab_size = draw.size("vocab_size", at_least=3)
-    table = draw.normal("vocab_size d_model")
-    ids = draw.integers("batch n", 0, vocab_size - 1)
-    ids[0, 0] = 1
-    ids[-1, -1] = 0 if draw.number % 2 else vocab_size - 1
-    if draw.number == 5:  # in double precision, and both lie in memory as their transposes
-        return ids.T.contiguous().T, table.double().T.contiguous().T
-    return ids, table
+        n = draw.sizes["n"] = 2
+    while True:
+        vectors = draw.normal(f"{n} {d_model}")
+        if draw.number in (2, 3):  # the first row has a negative cosine with each other row
+            vectors[1:] -= (1 + (vectors[1:] @ vectors[0]).abs())[:, None] * vectors[0]
+        if draw.number == 4:  # long rows and short ones
+            vectors *= draw.positive(f"{n} 1") ** 8
+        if _clear(vectors):
+            return (vectors.double() if draw.number == 1 else vectors,)
 
 
-@breaks("another result at each call")
-def _same_every_time(answer, inputs: tuple, embedding: Tensor) -> str | None:
-    if torch.allclose(answer(*inputs).double(), embedding.double()):
-        return None
-    return (
-        "Your function gives another result each time that it is called with the same arguments.\n"
-        "`nn.Embedding(...)` makes a new table of random numbers: look up in `table`."
-    )
-
-
-@breaks("vectors that are no rows of the table")
-def _each_vector_is_a_row(answer, inputs: tuple, embedding: Tensor) -> str | None:
-    ids, table = inputs
-    looked_up = F.normalize(table[ids].double(), dim=-1)
-    alike = (F.normalize(embedding.double(), dim=-1) * looked_up).sum(-1).abs() > 0.999
-    if alike.all():
-        return None
-    sentence, token = (~alike).nonzero()[0].tolist()
-    return (
-        f"Token {token} of sentence {sentence} has id {ids[sentence, token]}, so its vector must "
-        f"be row {ids[sentence, token]} of the table, times a number. Yours is not."
-    )
+def _clear(vectors: Tensor) -> bool:
+    """Return whether each row's nearest neighbor is nearer than the others by more than a digit."""
+    if (vectors.norm(dim=-1) < 0.05).any():
+        return False
+    rows = F.normalize(vectors, dim=-1)
+    best = (rows @ rows.mT).fill_diagonal_(-2).topk(min(2, len(rows))).values
+    return bool((best[:, 0] - best[:, 1] > 1e-3).all())
 
 
 @exercise(
-    reference="transformer_lesson.model.embedding:embed",
-    make_inputs=_embed_inputs,
-    draws=6,
-    returns={"embedding": "batch n d_model"},
+    reference="transformer_lesson.lessons.lesson_01.neighbors:nearest_neighbors",
+    make_inputs=_nearest_neighbors_inputs,
+    returns={"neighbors": "n"},
     hints=(
-        "Row i of the table is the vector of token i. Indexing does the lookup.",
-        "`table[ids]` has shape (batch, n, d_model). The paper scales it.",
-        "Multiply by the square root of the table's last size, `table.size(-1)`.",
+        "A cosine is the dot product of two vectors, each divided by its length. Divide first. "
+        "Then one matrix product gives all n times n cosines.",
+        "`rows = F.normalize(vectors, dim=-1)` and `cosines = rows @ rows.T`. Every row has the "
+        "cosine 1 with itself, on the diagonal. Make it so low that it can't win.",
+        "`cosines.fill_diagonal_(-math.inf)` takes each row out of its own list, and "
+        "`cosines.argmax(dim=-1)` says where each list is largest.",
     ),
-    invariants=(_same_every_time, _each_vector_is_a_row),
 )
-def embed(ids, table):
-    """Look the ids up and scale by sqrt(d_model)."""
-    d_model = choose(
-        table.size(-1), vocabulary=table.size(0), sentence_length=ids.size(-1), always_512=512
+def nearest_neighbors(vectors):
+    """Return, for each row, the number of the other row with the largest cosine."""
+    rows = choose(
+        F.normalize(vectors, dim=-1),
+        dot_product=vectors,
+        columns=F.normalize(vectors, dim=0),
+        centered=F.normalize(vectors - vectors.mean(dim=0), dim=-1),
     )
-    scale = choose(
-        math.sqrt(d_model),
-        unscaled=1.0,
-        inverse=1 / math.sqrt(d_model),
-        not_the_root=d_model,
-        halved=d_model / 2,
-        whole_root=math.isqrt(d_model),
-        squared=d_model**2,
+    alike = rows @ rows.mT
+    alike = choose(
+        alike,
+        distance=-torch.cdist(vectors, vectors),
+        absolute=alike.abs(),
+        farthest=-alike,
     )
-    looked_up = _looked_up(choose(table, in_place=table.mul_(scale)), ids)
-    embedding = choose(looked_up * scale, in_place=looked_up)
-    embedding = choose(
-        embedding,
-        padding_of_zeros=embedding.masked_fill((ids == 0)[..., None], 0.0),
-        with_positions=embedding + sinusoidal_encoding(*embedding.shape[1:]),
+    own = torch.eye(len(vectors), dtype=torch.bool)
+    others = choose(
+        alike.masked_fill(own, -math.inf),
+        itself=alike.masked_fill(own, math.inf),
+        zero_for_itself=alike.masked_fill(own, 0.0),
+        own_place_cut_out=_without_diagonal(alike),
     )
-    return choose(embedding, flat=embedding.flatten(0, 1), summed=embedding.sum(1))
+    return choose(others.argmax(dim=-1), cosines=others.amax(dim=-1))
 
 
-def _looked_up(table, ids):
-    """Return the table's rows for the ids."""
-    table = choose(table, length_1=F.normalize(table, dim=-1))
-    return choose(
-        table[ids],
-        norm_of_1_at_most=F.embedding(ids, table, max_norm=1.0),
-        row_before=table[ids - 1],
-        row_after=table[(ids + 1) % len(table)],
-        one_hot_too_narrow=F.one_hot(ids).to(table.dtype) @ table,
-    )
+def _without_diagonal(square):
+    """Return a square matrix without its diagonal, one column narrower."""
+    n = len(square)
+    return square.flatten()[1:].view(n - 1, n + 1)[:, :-1].reshape(n, n - 1)

@@ -1,62 +1,12 @@
-"""Drawings of texts cut into tokens, and of tokens as points in a plane."""
+"""Tokens as points in a plane."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import FancyBboxPatch
 
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
-
-PAPERS = (0.10, 0.24)  # alternating opacities of neighboring tokens
-MARKERS = "os^DvP"
-UNKNOWN = "<unk>"
-
-
-def cuts(text: str, ways: Mapping[str, Sequence[str]], title: str) -> Figure:
-    """Return a drawing of one text, cut several ways, one below the other.
-
-    Args:
-        text: what was cut.
-        ways: by name, the tokens as `Tokenizer.tokens` writes them: "␣" for a space, and "<unk>"
-            for an unknown word.
-        title: the claim that the drawing supports.
-    """
-    details = [f"{name}: {len(pieces)} tokens, {' '.join(pieces)}" for name, pieces in ways.items()]
-    alt, height = f"The text “{text}”, cut. {'; '.join(details)}.", 0.6 + 0.5 * len(ways)
-    picture, axes = figure(title, alt, width=9.0, height=height)
-    axes.set_axis_off()
-    axes.set_position((0.02, 0.02, 0.96, 1 - 0.45 / height))
-    axes.set(xlim=(-10, len(text) + 9), ylim=(len(ways) - 0.35, -0.65))
-    for row, (name, tokens) in enumerate(ways.items()):
-        axes.text(-0.7, row, printable(name), ha="right", va="center", fontsize=10)
-        count = f"{len(tokens)} tokens"
-        axes.text(len(text) + 0.7, row, count, ha="left", va="center", fontsize=10)
-        for i, (start, end, token) in enumerate(_places(text, tokens)):
-            color = COLORS[1] if token == UNKNOWN else COLORS[0]
-            _piece(axes, start, end, row, token, color, PAPERS[i % 2])
-    return picture
-
-
-def _places(text: str, tokens: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Return where each token begins and ends in the text."""
-    places, end = [], 0
-    for token in tokens:
-        piece = r"\w+" if token == UNKNOWN else re.escape(token.replace("␣", " "))
-        start, end = re.compile(piece).search(text, end).span()
-        places.append((start, end, token))
-    return places
-
-
-def _piece(
-    axes: Axes, start: int, end: int, row: int, token: str, color: str, paper: float
-) -> None:
-    shape = (start + 0.06, row - 0.36), end - start - 0.12, 0.72, "round,pad=0,rounding_size=0.12"
-    axes.add_patch(FancyBboxPatch(*shape, facecolor=color, alpha=paper, edgecolor="none"))
-    middle = (start + end) / 2
-    axes.text(middle, row, printable(token), ha="center", va="center", fontsize=9, parse_math=False)
 
 
 def word_map(points, words: Sequence[str], groups: Sequence[str], title: str) -> Figure:
@@ -84,29 +34,6 @@ def word_map(points, words: Sequence[str], groups: Sequence[str], title: str) ->
         axes.text(x, y, printable(name), fontsize=44, alpha=0.18, **style)
         for i in ids:
             axes.text(*places[i], printable(words[i]), fontsize=9, **style)
-    return picture
-
-
-def group_maps(maps: Mapping[str, tuple], title: str) -> Figure:
-    """Return several clouds of points side by side, colored and shaped by their groups.
-
-    Args:
-        maps: by name, the points, shape (point, 2), and the group of each.
-        title: the claim that the drawing supports.
-    """
-    sizes = [f"{name}: {len(groups)} points" for name, (_, groups) in maps.items()]
-    groups = list(_members([group for _, of in maps.values() for group in of]))
-    alt = f"{title}. Points colored by {', '.join(groups)}. {'; '.join(sizes)}."
-    picture, panels = figure(title, alt, width=9.0, height=3.0, columns=len(maps))
-    for axes, (name, (points, of)) in zip(panels, maps.items(), strict=True):
-        _without_scale(axes)
-        axes.set_title(printable(name), fontsize=10, parse_math=False)
-        for i, group in enumerate(groups):
-            chosen = as_array(points)[[one == group for one in of]]
-            style = {"marker": MARKERS[i], "color": COLORS[i], "s": 20, "label": group}
-            axes.scatter(*chosen.T, **style)
-    panels[0].legend(fontsize=9, frameon=False, loc="best")
-    picture.subplots_adjust(left=0.02, right=0.98, bottom=0.03, wspace=0.08)
     return picture
 
 

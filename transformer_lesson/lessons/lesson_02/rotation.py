@@ -17,13 +17,10 @@ def rotation_between(
     turned by an angle with cosine s s' + c c' and sine c s' - s c'.
 
     Raises:
-        ValueError: the codes have an odd size, or different ones.
+        ValueError: the codes have an odd size.
     """
-    if before.shape != after.shape or before.size(0) % 2:
-        raise ValueError(
-            f"the codes have {before.size(0)} and {after.size(0)} numbers: both must have the same "
-            "even number."
-        )
+    if before.size(0) % 2:
+        raise ValueError(f"the codes have {before.size(0)} numbers, but hands need two each.")
     (s, c), (s_after, c_after) = before.unflatten(0, (-1, 2)).T, after.unflatten(0, (-1, 2)).T
     cosine, sine = s * s_after + c * c_after, c * s_after - s * c_after  # (d_model / 2,) each
     blocks = torch.stack([cosine, -sine, sine, cosine], dim=-1).view(-1, 2, 2)

@@ -149,7 +149,7 @@ def _waves(angle, column):
 
 
 def _codes(draw: Draw) -> tuple:
-    """Hands that point anywhere and turn by any angles: in draw 1 less than a quarter, in 3 none."""
+    """Hands that point anywhere and turn by any angles: in draw 1 by smaller ones, in 3 by none."""
     pairs = draw.size("pair") if draw.small else draw.one_of((2, 3, 5, 4, 1))
     draw.sizes["pair"], draw.sizes["d_model"] = pairs, 2 * pairs
     start, turn = draw.integers("pair", -31, 32) / 10, draw.integers("pair", -31, 32) / 10
@@ -191,13 +191,13 @@ def _rotates(answer, inputs: tuple, matrix: Tensor) -> str | None:
     make_inputs=_codes,
     returns={"matrix": "d_model d_model"},
     hints=(
-        "Take one hand, with its tip at (s, c) before and (s', c') after. The square's first column "
-        "gives s' = s C + c S, its second column c' = c C - s S. What are C and S?",
-        "Multiply the two equations by s and c, so that S drops out when you add them. Since "
-        "s² + c² = 1, what is left is C. The other way around, you get S. (You can also get the two "
-        "angles from `torch.atan2(s, c)` and subtract them.)",
-        "C = s s' + c c' and S = c s' - s c'. Start with zeros of shape (d_model, d_model) and fill "
-        "the rows and columns 2i and 2i + 1 of each hand with [[C, -S], [S, C]].",
+        "Take one hand, with its tip at (s, c) before and (s', c') after. The square's first "
+        "column gives s' = s C + c S, its second column c' = c C - s S. What are C and S?",
+        "Multiply the first equation by s and the second by c, and add them: S drops out. Since "
+        "s² + c² = 1, what is left is C. Something similar gives you S. (Or get the two angles "
+        "from `torch.atan2(s, c)` and subtract them.)",
+        "C = s s' + c c' and S = c s' - s c'. Start with zeros of shape (d_model, d_model), and "
+        "fill the rows and columns 2i and 2i + 1 of each hand with [[C, -S], [S, C]].",
     ),
     invariants=(_leads_to_the_other, _rotates),
 )

@@ -79,8 +79,8 @@ NAMED = {
     ),
     "1 value instead of 2": ("linear_attention_step", lambda state, q, k, v: state),
     "`base` taken for its default": (
-        "shift_matrix",
-        lambda k, d_model, base: positions.shift_matrix(k, d_model),
+        "apply_rotary",
+        lambda x, places, base: positions.apply_rotary(x, places),
     ),
     "`gamma` left out": (
         "rms_norm",

@@ -13,7 +13,6 @@ from transformer_lesson.model.positions import (
     RotaryPositions,
     SinusoidalPositions,
     apply_rotary,
-    shift_matrix,
     sinusoidal_encoding,
     stretched_frequencies,
 )
@@ -25,7 +24,6 @@ from transformer_lesson.model.positions import (
         (lambda: sinusoidal_encoding(4, 7), "d_model is 7, but sine and cosine come in pairs"),
         (lambda: sinusoidal_encoding(0, 8), "n_positions is 0"),
         (lambda: sinusoidal_encoding(4, 8, 0.0), "base is 0.0, but wavelengths need a positive"),
-        (lambda: shift_matrix(1, 8, -1.0), "base is -1.0"),
         (lambda: stretched_frequencies(7, 10.0, 64, 4.0), "d_head is 7, but rotary positions"),
         (lambda: stretched_frequencies(8, 0.0, 64, 4.0), "base is 0.0, but a rotation needs"),
         (lambda: stretched_frequencies(8, 10.0, 0, 4.0), "trained_length is 0, but a rotation"),

@@ -40,33 +40,6 @@ def sinusoidal_encoding(
     return encoding.to(torch.get_default_dtype())
 
 
-def shift_matrix(k: int, d_model: int, base: float = 10000.0) -> Float[Tensor, "d_model d_model"]:
-    """Return the matrix R with PE(pos) R = PE(pos + k) at every position.
-
-    Moving on by k positions turns the hand of each pair by k / base^(2i / d_model) radians,
-    wherever it points, so R has one rotation for each pair along its diagonal and zeros elsewhere.
-
-    Args:
-        k: how many positions on; back if it is negative.
-        d_model, base: those of the encoding; d_model is even.
-
-    Raises:
-        ValueError: d_model is odd or below 1, or base is not positive.
-
-    Source: "Attention Is All You Need" (2017), section 3.5: "PE(pos + k) can be represented as a
-        linear function of PE(pos)".
-    """
-    if d_model < 1 or d_model % 2:
-        raise ValueError(f"d_model is {d_model}, but sine and cosine come in pairs: make it even.")
-    if not base > 0:
-        raise ValueError(f"base is {base}, but wavelengths need a positive base.")
-    even = torch.arange(0, d_model, 2, dtype=torch.float64)  # 0, 2, 4, ... = 2i
-    angle = k * torch.exp(even * (-math.log(base) / d_model))  # (d_model / 2,)
-    sine, cosine = angle.sin(), angle.cos()
-    blocks = torch.stack([cosine, -sine, sine, cosine], dim=-1).view(-1, 2, 2)
-    return torch.block_diag(*blocks).to(torch.get_default_dtype())
-
-
 def apply_rotary(
     x: Float[Tensor, "*batch n d_head"], positions: Int[Tensor, " n"], base: float = 10000.0
 ) -> Float[Tensor, "*batch n d_head"]:

@@ -83,20 +83,20 @@ def sinusoidal_encoding(n_positions, d_model, base=10000.0):
     return torch.tensor(PE)
 
 
-# %% 02 shift_matrix
-from math import cos, sin
+# %% 02 rotation_between
+from math import atan2, cos, sin
 
 
-def shift_matrix(k, d_model, base=10000.0):
-    R = torch.zeros(d_model, d_model)
-    for i in range(d_model // 2):
-        omega = 1 / base ** (2 * i / d_model)
-        a = 2 * i
-        b = 2 * i + 1
-        R[a, a] = cos(omega * k)
-        R[a, b] = -sin(omega * k)
-        R[b, a] = sin(omega * k)
-        R[b, b] = cos(omega * k)
+def rotation_between(before, after):
+    d_model = len(before)
+    R = torch.zeros(d_model, d_model, dtype=before.dtype)
+    for a in range(0, d_model, 2):
+        b = a + 1
+        turn = atan2(after[a], after[b]) - atan2(before[a], before[b])
+        R[a, a] = cos(turn)
+        R[a, b] = -sin(turn)
+        R[b, a] = sin(turn)
+        R[b, b] = cos(turn)
     return R
 
 

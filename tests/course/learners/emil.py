@@ -52,11 +52,12 @@ def sinusoidal_encoding(n_positions, d_model, base=10000.0):
     )
 
 
-# %% 02 shift_matrix
-def shift_matrix(k, d_model, base=10000.0):
-    angle = k * base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    sin, cos = angle.sin(), angle.cos()
-    return torch.block_diag(*torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2)).float()
+# %% 02 rotation_between
+def rotation_between(before, after):
+    z, w = (torch.complex(code[1::2], code[0::2]) for code in (before, after))
+    turn = w * z.conj()
+    cos, sin = turn.real, turn.imag
+    return torch.block_diag(*torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2))
 
 
 # %% 03 attention_scores

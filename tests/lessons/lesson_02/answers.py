@@ -82,27 +82,25 @@ def _(n_positions, d_model, base=10000.0):
     return torch.stack(rows).float()
 
 
-def frequencies(d_model, base):
-    return base ** (-torch.arange(0, d_model, 2) / d_model)
+@wrong("rotation_between", "unusual", "a reflection of each hand, which also leads to `after`")
+def _(before, after):
+    (s, c), (s2, c2) = before.view(-1, 2).T, after.view(-1, 2).T
+    double = torch.atan2(s, c) + torch.atan2(s2, c2)  # twice the angle of the mirror
+    sine, cosine = double.sin(), double.cos()
+    return torch.block_diag(*torch.stack([-cosine, sine, sine, cosine], -1).view(-1, 2, 2))
 
 
-@wrong("shift_matrix", "unusual", "solved from the encodings of places 0 and k alone")
-def _(k, d_model, base=10000.0):
-    PE = lambda p: torch.stack([p * frequencies(d_model, base)] * 2).T  # noqa: E731
-    here, there = (torch.stack([x[:, 0].sin(), x[:, 1].cos()], 1).flatten() for x in (PE(0), PE(k)))
-    return torch.outer(here, there) / here.square().sum()
+@wrong("rotation_between", "unusual", "solved by least squares, without asking for a rotation")
+def _(before, after):
+    return torch.linalg.lstsq(before[None], after[None]).solution
 
 
-@wrong("shift_matrix", "unusual", "the encoding of place k on the diagonal")
-def _(k, d_model, base=10000.0):
-    angles = k * frequencies(d_model, base)
-    return torch.diag(torch.stack([angles.sin(), angles.cos()], dim=1).flatten())
-
-
-@right("shift_matrix")
-def _(k, d_model, base=10000.0):
-    """Two diagonals beside the main one."""
-    angles = k * frequencies(d_model, base)
-    beside = torch.stack([angles.sin(), torch.zeros(d_model // 2)], dim=1).flatten()[:-1]
-    cosines = torch.diag(angles.cos().repeat_interleave(2))
-    return cosines + torch.diag(beside, -1) - torch.diag(beside, 1)
+@right("rotation_between")
+def _(before, after):
+    """Two equations for two unknowns, solved hand by hand."""
+    R = torch.zeros(len(before), len(before), dtype=before.dtype)
+    for i in range(0, len(before), 2):
+        s, c = before[i : i + 2]
+        C, S = torch.linalg.solve(torch.stack([s, c, c, -s]).view(2, 2), after[i : i + 2])
+        R[i : i + 2, i : i + 2] = torch.stack([C, -S, S, C]).view(2, 2)
+    return R

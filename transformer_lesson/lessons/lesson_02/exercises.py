@@ -7,7 +7,6 @@ from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
-from transformer_lesson.model.positions import sinusoidal_encoding as encoding_of
 
 SIZES = ((), (3, 2), (1, 3), (13, 2), (), (3, 24))
 BASES = (10.0, 10000.0, 30.0, 7.0, 20.0, 10.0)
@@ -149,70 +148,86 @@ def _waves(angle, column):
     return choose(encoding, sines_first=torch.cat([sines, cosines], dim=1))
 
 
-STEPS = (1, -2, 3, 0, -1, 5)
-"""Draw by draw: how many positions on."""
+def _codes(draw: Draw) -> tuple:
+    """Hands that point anywhere and turn by any angles: in draw 1 by smaller ones, in 3 by none."""
+    pairs = draw.size("pair") if draw.small else draw.one_of((2, 3, 5, 4, 1))
+    draw.sizes["pair"], draw.sizes["d_model"] = pairs, 2 * pairs
+    start, turn = draw.integers("pair", -31, 32) / 10, draw.integers("pair", -31, 32) / 10
+    turn = turn * draw.one_of((1.0, 0.5, 1.0, 0.0, 1.0))
+    return tuple(
+        torch.stack([angle.sin(), angle.cos()], dim=-1).flatten() for angle in (start, start + turn)
+    )
 
 
-def _shift_inputs(draw: Draw) -> tuple:
-    pairs = draw.size("pair") if draw.small else draw.one_of((2, 3, 1, 4, 5, 24))
-    draw.sizes["d_model"] = 2 * pairs
-    return draw.unless_unseen(draw.one_of(STEPS), -40, 40), 2 * pairs, draw.one_of(BASES)
+@breaks("a matrix that does not lead from one code to the other")
+def _leads_to_the_other(answer, inputs: tuple, matrix: Tensor) -> str | None:
+    before, after = (code.double() for code in inputs)
+    reached = before @ matrix.double()
+    wrong = (reached - after).abs() > 1e-4
+    if not wrong.any():
+        return None
+    column = int(wrong.nonzero()[0])
+    return (
+        f"`before` times your matrix must be `after`. In column {column} that is "
+        f"{after[column]:.4f}, and yours gives {reached[column]:.4f}."
+    )
 
 
-@breaks("a matrix that does not lead from one place to the other")
-def _takes_every_place_on(answer, inputs: tuple, matrix: Tensor) -> str | None:
-    k, d_model, base = inputs
-    first = max(0, -k)  # there is no position before 0
-    places = encoding_of(first + abs(k) + 4, d_model, base).double()
-    for place in (first, first + 3):
-        moved = places[place] @ matrix.double()
-        wrong = (moved - places[place + k]).abs() > 1e-4
-        if wrong.any():
-            column = int(wrong.nonzero()[0])
-            return (
-                f"PE({place}) times your matrix must be PE({place + k}), because k is {k}. In "
-                f"column {column} that is {places[place + k, column]:.4f}, and yours gives "
-                f"{moved[column]:.4f}."
-            )
-    return None
+@breaks("a matrix that is no rotation")
+def _rotates(answer, inputs: tuple, matrix: Tensor) -> str | None:
+    lengths = matrix.double().norm(dim=1)
+    wrong = (lengths - 1).abs() > 1e-4
+    if not wrong.any():
+        return None
+    row = int(wrong.nonzero()[0])
+    return (
+        "A rotation leaves every hand its length, wherever it points. Take the code whose only 1 "
+        f"is in column {row}: your matrix makes a vector of length {lengths[row]:.4f} of it."
+    )
 
 
 @exercise(
-    reference="transformer_lesson.model.positions:shift_matrix",
-    make_inputs=_shift_inputs,
-    draws=6,
+    reference="transformer_lesson.lessons.lesson_02.rotation:rotation_between",
+    make_inputs=_codes,
     returns={"matrix": "d_model d_model"},
     hints=(
-        "In k positions, hand i turns by the angle k / base^(2i / d_model), wherever it starts. "
-        "The first column of its block makes the new sine from the old sine and cosine, and the "
-        "second column makes the new cosine.",
-        "The new sine is sin(a) cos(b) + cos(a) sin(b), so the first column is cos(b), sin(b) for "
-        "the angle b. The block is [[cos, -sin], [sin, cos]].",
-        "Start with zeros of shape (d_model, d_model) and fill the rows and columns 2i and 2i + 1 "
-        "of each hand, or give the blocks to `torch.block_diag`.",
+        "Take one hand, with its tip at (s, c) before and (s', c') after. The square's first "
+        "column gives s' = s C + c S, its second column c' = c C - s S. What are C and S?",
+        "Multiply the first equation by s and the second by c, and add them: S drops out. Since "
+        "s² + c² = 1, what is left is C. Something similar gives you S. (Or get the two angles "
+        "from `torch.atan2(s, c)` and subtract them.)",
+        "C = s s' + c c' and S = c s' - s c'. Start with zeros of shape (d_model, d_model), and "
+        "fill the rows and columns 2i and 2i + 1 of each hand with [[C, -S], [S, C]].",
     ),
-    invariants=(_takes_every_place_on,),
+    invariants=(_leads_to_the_other, _rotates),
 )
-def shift_matrix(k, d_model, base=10000.0):
-    """Return one rotation for each pair of dimensions, along the diagonal."""
-    k = choose(k, never_back=abs(k))
-    two_i = torch.arange(0, d_model, 2).double()
-    exponent = choose(
-        two_i / d_model,
-        i_alone=two_i / 2 / d_model,
-        no_width=two_i,
-        pairs_from_1=(two_i + 2) / d_model,
+def rotation_between(before, after):
+    """Return one rotation for each pair of numbers, along the diagonal."""
+    (s, c), (s_after, c_after) = before.unflatten(0, (-1, 2)).T, after.unflatten(0, (-1, 2)).T
+    cosine, sine = s * s_after + c * c_after, c * s_after - s * c_after
+    cosine, sine = choose(
+        (cosine, sine),
+        backwards=(cosine, -sine),
+        never_left=(cosine, (1 - cosine.square()).clamp(min=0).sqrt()),
+        first_hand_alone=(cosine[:1].expand_as(s), sine[:1].expand_as(s)),
+        places_of_after=(c_after, s_after),
+        half_a_turn_lost=_by_quotients(s, c, s_after, c_after),
     )
-    frequency = base**-exponent
-    frequency = choose(frequency, one_speed=torch.ones_like(frequency))
-    angle = choose(k * frequency, degrees=torch.deg2rad(k * frequency))
-    sine, cosine = angle.sin(), angle.cos()
     blocks = choose(
         torch.stack([cosine, -sine, sine, cosine], dim=-1),
         without_minus=torch.stack([cosine, sine, sine, cosine], dim=-1),
         exchanged=torch.stack([sine, -cosine, cosine, sine], dim=-1),
         cosines_alone=torch.stack([cosine, 0 * sine, 0 * sine, cosine], dim=-1),
-    ).view(-1, 2, 2)
-    matrix = torch.block_diag(*blocks)
-    sines_first = torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
-    return choose(matrix, halves=matrix[sines_first][:, sines_first])
+        quotients=torch.stack([s_after / s, 0 * s, 0 * s, c_after / c], dim=-1),
+        each_onto_the_other=torch.stack(
+            [s * s_after, s * c_after, c * s_after, c * c_after], dim=-1
+        ),
+    )
+    matrix = torch.block_diag(*blocks.view(-1, 2, 2))
+    return choose(matrix, all_onto_all=torch.outer(before, after) / before.square().sum())
+
+
+def _by_quotients(s, c, s_after, c_after):
+    """Return cosine and sine of the turn by `atan`, which takes a tip for the opposite one."""
+    turn = (s_after / c_after).atan() - (s / c).atan()
+    return turn.cos(), turn.sin()

@@ -1,7 +1,5 @@
 """Lesson 02: vectors that know their position."""
 
-import math
-
 import torch
 
 
@@ -15,11 +13,11 @@ def sinusoidal_encoding(n_positions, d_model, base=10000.0):
     return PE
 
 
-def shift_matrix(k, d_model, base=10000.0):
-    """Return one rotation for each pair of dimensions, along the diagonal."""
-    R = torch.zeros(d_model, d_model)
-    for two_i in range(0, d_model, 2):
-        angle = k / base ** (two_i / d_model)
-        sin, cos = math.sin(angle), math.cos(angle)
-        R[two_i : two_i + 2, two_i : two_i + 2] = torch.tensor([[cos, -sin], [sin, cos]])
+def rotation_between(before, after):
+    """Return one rotation for each pair of numbers, along the diagonal."""
+    R = torch.zeros(len(before), len(before), dtype=before.dtype)
+    for i in range(0, len(before), 2):
+        (s, c), (s_after, c_after) = before[i : i + 2], after[i : i + 2]
+        C, S = s * s_after + c * c_after, c * s_after - s * c_after
+        R[i : i + 2, i : i + 2] = torch.tensor([[C, -S], [S, C]])
     return R

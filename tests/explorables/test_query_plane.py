@@ -1,0 +1,200 @@
+"""The plane of a query and four keys: every number it shows is computed again here."""
+
+import math
+import re
+
+import pytest
+import torch
+
+from tests.explorables.shown import assert_refused, same_numbers
+from transformer_lesson.explorables import QueryPlane
+from transformer_lesson.explorables.query_plane import COLORS, QUESTIONS
+
+TICKED = """"done" in root.querySelector(".task").dataset"""
+BARS = """[...root.querySelectorAll('svg rect[aria-label*=" weight "]')]
+    .map(bar => bar.width.baseVal.value)"""
+FILLS = """[...root.querySelectorAll('svg [aria-label*="hands over"]')]
+    .map(one => one.getAttribute("fill"))"""
+STATES = [
+    {},
+    {"query_points": [[3.0, -3.0], [0.0, 0.0]]},
+    {"query_points": [[1.5, -2.5], [-0.05, 2.95]], "heads": 2},
+    {"d_k": 8, "root": False},
+    {"d_k": 128, "root": False, "query_points": [[0.1, 0.1], [0.8, 1.0]], "heads": 2},
+    {"d_k": 128, "root": True},
+    {"d_k": 2, "root": False, "key_points": [[3, 0], [0, -3], [-1.25, 1], [0, 0]]},
+]
+
+
+def looks(page: dict) -> list[tuple[list, list, list]]:
+    """Scores, weights and mixed color of each query."""
+    queries = torch.tensor(page["query_points"][: page["heads"]], dtype=torch.float64)
+    factor = math.sqrt(page["d_k"] / 2) / (math.sqrt(page["d_k"]) if page["root"] else 1)
+    scores = factor * queries @ torch.tensor(page["key_points"], dtype=torch.float64).T
+    weights = scores.softmax(dim=-1)
+    mixed = weights @ torch.tensor(COLORS, dtype=torch.float64)
+    return list(zip(scores.tolist(), weights.tolist(), mixed.tolist(), strict=True))
+
+
+def named(mix: list[float]) -> str:
+    red, green, blue = (math.floor(number + 0.5) for number in mix)
+    return f"red {red}, green {green}, blue {blue}"
+
+
+def test_every_number_is_that_of_softmax(show):
+    shown = show(QueryPlane())
+    for state in STATES:
+        shown.set(**state)
+        page = dict(
+            zip(names := ("words", "key_points", "query_points", "heads", "d_k", "root"),
+                shown.get(*names), strict=True)
+        )  # fmt: skip
+        wanted, all_shown, words = looks(page), shown.all(), page["words"]
+        query = ["query 0", "query 1"] if page["heads"] == 2 else ["query"]
+        told = [
+            f"key of “{word}” at ({x:.2f}, {y:.2f})"
+            for word, (x, y) in zip(words, page["key_points"], strict=True)
+        ]
+        places = zip(query, page["query_points"], strict=False)
+        told += [f"{name} at ({x:.2f}, {y:.2f})" for name, (x, y) in places]
+        for name, (scores, weights, _) in zip(query, wanted, strict=True):
+            told += [
+                f"{name}, “{word}”: score {score + 0.0:.2f}, weight {weight:.2f}"
+                for word, score, weight in zip(words, scores, weights, strict=True)
+            ]
+        told += [
+            f"{name} hands over {named(mix)}"
+            for name, (_, _, mix) in zip(query, wanted, strict=True)
+        ]
+        pairs = zip(all_shown["told"], told, strict=True)
+        assert [pair for pair in pairs if not same_numbers(*pair)] == []
+        weights = [weight for _, row, _ in wanted for weight in row]
+        bars = shown.read(BARS)
+        full = max(bars) / max(weights)
+        assert all(
+            bar == pytest.approx(max(1, weight * full), abs=0.1)
+            for bar, weight in zip(bars, weights, strict=True)
+        )
+        fills = [f"rgb({', '.join(re.findall('[0-9]+', named(mix)))})" for _, _, mix in wanted]
+        assert shown.read(FILLS) == fills
+        said = [
+            f"{'Weights' if len(wanted) == 1 else f'Head {i}'}: "
+            + ", ".join(f"{word} {weight:.2f}" for word, weight in zip(words, row, strict=True))
+            + f"; handed over: {named(mix)}."
+            for i, (_, row, mix) in enumerate(wanted)
+        ]
+        assert same_numbers(all_shown["said"], f"{' '.join(said)} {about_d_k(**page)}")
+        assert same_numbers(all_shown["title"], title(words, [row for _, row, _ in wanted]))
+
+
+def about_d_k(d_k: int, root: bool, **_) -> str:
+    if d_k == 2:
+        return f"d_k is 2: a score is q · k{' / √2' if root else ''}."
+    times = math.isqrt(d_k // 2)
+    scaled = f", then divided by √{d_k}: 0.71 × q · k" if root else ""
+    return (
+        f"Random vectors of {d_k} numbers typically have dot products {times} times as large as "
+        f"vectors of 2, so the plane’s are multiplied by {times}{scaled}."
+    )
+
+
+def title(words: list[str], weights: list[list[float]]) -> str:
+    order = [sorted(range(4), key=[-weight for weight in row].__getitem__) for row in weights]
+    best = [f"“{words[i]}” {row[i]:.2f}" for (i, *_), row in zip(order, weights, strict=True)]
+    if len(weights) == 2:
+        return f"Head 0 gives {best[0]} of its weight, head 1 gives {best[1]}"
+    ((first, second, *_),), (row,) = order, weights
+    also = f", “{words[second]}” {row[second]:.2f}" if row[second] >= 0.2 else ""
+    return f"“{words[first]}” gets {row[first]:.2f} of the weight{also}"
+
+
+def test_d_k_changes_nothing_with_the_root_and_sharpens_without(show):
+    shown = show(QueryPlane("window"))
+    with_root, without = [], []
+    for d_k in (2, 8, 32, 128):
+        for root, shares in ((True, with_root), (False, without)):
+            shown.set(d_k=d_k, root=root)
+            shares.append(max(looks(dict(
+                key_points=shown.get("key_points"), query_points=shown.get("query_points"),
+                heads=1, d_k=d_k, root=root))[0][1]))  # fmt: skip
+            assert f"{shares[-1]:.2f} of the weight" in shown.title
+    assert max(with_root) - min(with_root) < 1e-12
+    assert without == sorted(without) and without[-1] > 0.55 > without[0]
+
+
+def test_a_point_is_dragged_pressed_for_and_moved_by_keys_and_stays_in_the_plane(show):
+    shown = show(QueryPlane("window"))
+    mouse, (left, top) = shown.page.mouse, corner(shown)
+    x, y = middle(shown, "query at")
+    mouse.move(x, y)
+    mouse.down()
+    mouse.move(x + 30, y - 40, steps=3)
+    mouse.up()
+    (moved, _), held = shown.get("query_points", "held")
+    assert held == "query0" and moved[0] > -0.8 and moved[1] > 1.0
+    mouse.move(x, y)  # nothing holds it any more
+    assert shown.get("query_points")[0] == moved
+    x, y = middle(shown, "key of “child”")
+    mouse.click(x, y)
+    assert shown.get("held") == "key1" and shown.get("key_points")[1] == [1.6, 1.5]
+    mouse.click(left + 8, top + 20)  # the empty plane: what is held comes
+    (u, v), query = shown.get("key_points")[1], shown.get("query_points")[0]
+    assert u == -3.0 < 2.9 < v and query == moved
+    assert shown.press("Shift+ArrowLeft").startswith("key of “child” at (-3.00,")
+    assert shown.press("Shift+ArrowRight", "Shift+ArrowDown").startswith("key of “child” at (-2.90")
+    assert shown.get("key_points")[1] == pytest.approx([-2.9, v - 0.1])
+
+
+def test_a_finger_drags_the_query_and_does_not_scroll(show):
+    shown = show(QueryPlane("window"), viewport={"width": 390, "height": 800})
+    action = "getComputedStyle(root.querySelector('svg .grab')).touchAction"
+    assert shown.read(action) == "none"
+
+
+def corner(shown) -> tuple[float, float]:
+    box = shown.page.locator("svg .grab rect").first.bounding_box()
+    return box["x"], box["y"]
+
+
+def middle(shown, name: str) -> tuple[float, float]:
+    box = shown.page.locator(f'svg circle[aria-label^="{name}"]').bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def solved(shown, **values) -> bool:
+    shown.set(**values)
+    return shown.read(TICKED)
+
+
+def test_the_window_needs_a_query_that_points_away_from_the_child(show):
+    shown = show(QueryPlane("window"))
+    assert not solved(shown)
+    assert not solved(shown, query_points=[[2.95, 0.55], [0, 0]])  # straight at the window
+    assert solved(shown, query_points=[[1.5, -2.5], [0, 0]])
+
+
+def test_nobody_wins_only_where_all_scores_are_alike(show):
+    shown = show(QueryPlane("nobody"))
+    for x, y in ((-0.8, 1.0), (0.0, -3.0), (-3.0, -3.0), (3.0, -3.0), (-1.0, -2.0)):
+        assert not solved(shown, query_points=[[x, y], [0, 0]])
+        assert "Nobody" not in shown.title
+    assert solved(shown, query_points=[[0.0, 0.0], [0, 0]])
+    assert shown.title == "Nobody wins: each word gets 0.25"
+
+
+def test_one_query_never_gives_two_words_09_and_two_queries_do(show):
+    shown = show(QueryPlane("two facts"))
+    assert not solved(shown, query_points=[[0.8, 2.24], [0, 0]])
+    assert shown.title.startswith(("“dog” gets 0.5", "“sees” gets 0.5", "“dog” gets 0.4"))
+    there = [[2.9, 1.9], [-2.1, 2.9]]
+    assert not solved(shown, query_points=there)
+    assert solved(shown, heads=2)
+
+
+def test_what_cannot_be_drawn_is_refused():
+    assert_refused("the question is 'who': choose from 'window'", QueryPlane, "who")
+    three = r"key_points are \[\[1, 1\]\]: give 4 pairs of numbers from -3 to 3"
+    assert_refused(three, QueryPlane, key_points=[[1, 1]])
+    for wrong in ([[0, 0], [0, 4]], [[0, 0], [0, math.nan]], [[0, 0], [0, "1"]], [[0, 0], 3]):
+        assert_refused("query_points are ", QueryPlane, query_points=wrong)
+    assert all(one["task"]["say"] for one in QUESTIONS.values())

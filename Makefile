@@ -67,7 +67,7 @@ WORKERS ?= 3
 TOGETHER := --dist=loadfile --no-loadscope-reorder
 OF_LESSON = $(if $(LESSON),--lesson=$(LESSON) $(wildcard tests/lessons/lesson_$(LESSON)) tests/exercises \
 	tests/explorables tests/browser/test_lessons.py tests/test_lessons.py tests/test_notebooks.py)
-NOTEBOOK = $(if $(LESSON),$(wildcard notebooks/$(LESSON)_*.ipynb))
+NOTEBOOK = $(if $(LESSON),$(wildcard notebooks/$(LESSON)_*.ipynb notebooks/deeper/$(LESSON)_*.ipynb))
 
 test: setup-tests ## the test: every notebook, and every test but what test-everything adds (LESSON=03: of that one)
 	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "not everything" $(OF_LESSON) $(NOTEBOOK)

@@ -47,15 +47,20 @@ jaxtyping.install_import_hook(MODULES, "beartype.beartype")
 
 
 def pytest_ignore_collect(collection_path):
-    """Of what lies in `notebooks/`, the lessons are tests."""
-    return True if collection_path.parent == NOTEBOOKS and collection_path not in LESSONS else None
+    """Of what lies in `notebooks/`, the lessons and what may follow them are tests."""
+    is_there = NOTEBOOKS in collection_path.parents and collection_path.is_file()
+    return True if is_there and collection_path not in LESSONS else None
 
 
 def pytest_itemcollected(item):
-    """What opens a page or runs a lesson is slow; solved lessons cost some minutes more."""
+    """What opens a page or runs a lesson is slow.
+
+    Solved lessons and what may follow a lesson take minutes more.
+    """
     if item.path.suffix == ".ipynb" or item.get_closest_marker("browser"):
         item.add_marker("slow")
-    if item.name == "solved":
+    behind = item.path.parent.name == "deeper" and not item.config.getoption("--lesson")
+    if item.name == "solved" or behind:
         item.add_marker("everything")
 
 

@@ -12,7 +12,7 @@ import tomllib
 from pathlib import Path
 from urllib.parse import quote
 
-from tools.lesson_files import ROOT, lesson_files
+from tools.lesson_files import ROOT, lesson_files, place_of
 from tools.my_lessons import MINE
 
 HOST, FOLDER = r"(?P<host>[\w-]+(?:\.[\w-]+)*\.[a-z]{2,})", r"(?P<path>\w[\w.-]*(?:/\w[\w.-]*?)+?)"
@@ -131,7 +131,7 @@ def texts(address: str | None, root: Path = ROOT) -> dict[Path, str]:
     for path in lesson_files(root):
         notebook = json.loads(path.read_text("utf-8"))
         first = notebook["cells"][0]
-        cell = in_lesson("".join(first["source"]), path.name, address)
+        cell = in_lesson("".join(first["source"]), place_of(path).as_posix(), address)
         first["source"] = cell.splitlines(keepends=True)
         updated[path] = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
     return updated

@@ -15,7 +15,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from tools.execute_notebooks import LessonFailed, execute
-from tools.lesson_files import ROOT, lesson_files, of_number
+from tools.lesson_files import ROOT, lesson_files, of_number, place_of
 from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.exercises.engine.folds import solution_code
 
@@ -94,19 +94,19 @@ def write_solved(lesson: NotebookNode, path: Path, learner: Path) -> None:
 
 def main(lesson: str = "") -> int:
     paths = of_number(lesson, lesson_files())
-    for folder in ("student", "solved"):
-        (HANDOUTS / folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as learner:
         for path in paths:
-            notebook = nbformat.read(path, as_version=4)
-            nbformat.write(student_copy(notebook), HANDOUTS / "student" / path.name)
-            print(f"handouts/student/{path.name}", flush=True)
+            notebook, place = nbformat.read(path, as_version=4), place_of(path)
+            for folder in ("student", "solved"):
+                (HANDOUTS / folder / place).parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(student_copy(notebook), HANDOUTS / "student" / place)
+            print(f"handouts/student/{place}", flush=True)
             try:
-                write_solved(notebook, HANDOUTS / "solved" / path.name, Path(learner))
+                write_solved(notebook, HANDOUTS / "solved" / place, Path(learner))
             except LessonFailed as failure:
-                print(f"handouts/solved/{path.name} was not written.\n\n{failure}")
+                print(f"handouts/solved/{place} was not written.\n\n{failure}")
                 return 1
-            print(f"handouts/solved/{path.name}", flush=True)
+            print(f"handouts/solved/{place}", flush=True)
     return 0
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from transformer_lesson.course import LESSONS
+from transformer_lesson.course import DEEPER, LESSONS
 from transformer_lesson.files import write_atomically
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,9 +19,15 @@ GLOSSARY = "glossary.md"
 
 
 def lesson_files(root: Path = ROOT) -> list[Path]:
-    """Return the lessons that a copy of the course has, in order."""
-    files = [root / NOTEBOOKS.name / lesson.file for lesson in LESSONS.values()]
+    """Return the notebooks that a copy of the course has: lessons, then what may follow them."""
+    notebooks = (*LESSONS.values(), *DEEPER.values())
+    files = [root / NOTEBOOKS.name / notebook.file for notebook in notebooks]
     return [file for file in files if file.exists()]
+
+
+def place_of(path: Path) -> Path:
+    """Return where a notebook is in the folder of lessons: "03_attention.ipynb"."""
+    return Path("deeper", path.name) if path.parent.name == "deeper" else Path(path.name)
 
 
 def write_notebook(path: Path, notebook: NotebookNode) -> None:
@@ -30,9 +36,9 @@ def write_notebook(path: Path, notebook: NotebookNode) -> None:
 
 
 def of_number(lesson: str, paths: list[Path]) -> list[Path]:
-    """Return the lesson with a number, or all for ""; end the program if there is none."""
+    """Return a lesson and what may follow it, or all for ""; end the program if there is none."""
     matches = [path for path in paths if lesson in ("", path.name[:2])]
     if not matches:
-        numbers = f"{paths[0].name[:2]} to {paths[-1].name[:2]}"
+        numbers = f"{min(LESSONS)} to {max(LESSONS)}"
         sys.exit(f"There is no lesson {lesson!r}: give two digits, {numbers}, as in LESSON=03.")
     return matches

@@ -22,7 +22,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from tools.editions import carried_over
-from tools.lesson_files import GLOSSARY, ROOT, lesson_files, write_notebook
+from tools.lesson_files import GLOSSARY, ROOT, lesson_files, place_of, write_notebook
 from transformer_lesson.files import write_atomically
 
 LESSONS, MINE, EDITIONS, EARLIER = "notebooks", "my_lessons", ".editions", ".earlier"
@@ -35,13 +35,15 @@ def bring_up_to_date(root: Path = ROOT) -> Iterator[str]:
     `my_lessons/.earlier/`.
     """
     lessons, mine = root / LESSONS, root / MINE
-    (mine / EDITIONS).mkdir(parents=True, exist_ok=True)
+    for folder in (mine / "deeper", mine / EDITIONS / "deeper"):
+        folder.mkdir(parents=True, exist_ok=True)
     yield from _bring_glossary(lessons / GLOSSARY, mine / GLOSSARY, mine / EDITIONS / GLOSSARY)
     progress = "my_progress.json"
     if (lessons / progress).exists() and not (mine / progress).exists():
         shutil.copyfile(lessons / progress, mine / progress)
     for lesson in lesson_files(root):
-        yield from _bring_up_to_date(lesson, mine / lesson.name, mine / EDITIONS / lesson.name)
+        place = place_of(lesson)
+        yield from _bring_up_to_date(lesson, mine / place, mine / EDITIONS / place)
 
 
 def _bring_glossary(newest: Path, copy: Path, edition: Path) -> Iterator[str]:
@@ -117,20 +119,21 @@ def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:
     mine = _read(copy.read_bytes())
     if mine is None:
         return (
-            f"{MINE}/{copy.name} is no longer a notebook, so it stays as it is: rename it "
-            f"to get a new copy of {LESSONS}/{lesson.name}."
+            f"{MINE}/{place_of(copy)} is no longer a notebook, so it stays as it is: rename it "
+            f"to get a new copy of {LESSONS}/{place_of(lesson)}."
         )
     merged = carried_over(_read(old), mine, _read(newest))
     if merged.cells == mine.cells:
-        return f"{MINE}/{copy.name} is up to date."
+        return f"{MINE}/{place_of(copy)} is up to date."
     kept = _keep_earlier(copy)
     write_notebook(copy, merged)
-    return f"{MINE}/{copy.name} has the newest edition and your work; the old copy is {kept}"
+    return f"{MINE}/{place_of(copy)} has the newest edition and your work; the old copy is {kept}"
 
 
 def _keep_earlier(copy: Path) -> str:
     """Copy a file to an unused name, so that nothing in it can be lost."""
-    folder, number = copy.parent / EARLIER, 1
+    mine = copy.parents[len(place_of(copy).parts) - 1]
+    folder, number = mine / EARLIER, 1
     folder.mkdir(exist_ok=True)
     while (kept := folder / f"{copy.stem}.{number}{copy.suffix}").exists():
         number += 1

@@ -23,7 +23,7 @@ from tools.address import stored_address
 from tools.site_policy import write_policies
 from tools.site_stills import scripts, still_as_html, write_models
 from transformer_lesson import explorables
-from transformer_lesson.course import LESSONS
+from transformer_lesson.course import DEEPER, LESSONS
 from transformer_lesson.explorables.bundle import LESSONS as LESSON_FILES
 from transformer_lesson.explorables.bundle import WEB
 from transformer_lesson.explorables.folds import folds
@@ -36,7 +36,9 @@ ALIVE = {"index": ("ModelFlow",), "try": ("TranslationPlayground", "ModelFlow")}
 VERBS = ("Show", "Hide")  # what folds say, shut and open
 INTERNAL = re.compile(r"lesson_\d\d/(exercises|solutions|measure_\w+)\.py")
 """Scripts, and what would give exercises away."""
-CELL_LINK = re.compile(r"\[(\d\d · ([^\]]+))\]\(([^)#]*/(\w+\.ipynb))#cell-id=([\w-]+)\)")
+CELL_LINK = re.compile(
+    r"\[(\d\d · ([^\]]+))\]\(([^)#]*?/((?:deeper/)?\w+\.ipynb))#cell-id=([\w-]+)\)"
+)
 
 
 def keep_pictures_apart(app) -> None:
@@ -105,14 +107,18 @@ def first_state(kind: str) -> dict:
 
 
 def lesson_table(folder: str) -> str:
-    """Return the lessons with their questions and minutes, as a Markdown table.
+    """Return the lessons with their questions and minutes, and what may follow, as two tables.
 
     Args:
-        folder: where the lessons are for the page with the table: "", or "notebooks/".
+        folder: where the lessons are for the page with the tables: "", or "notebooks/".
     """
     rows = ["| lesson | what it answers | minutes |", "|---|---|---|"]
     for number, (title, file, question, minutes) in LESSONS.items():
         rows.append(f"| [{number} · {title}]({folder}{file}) | {question} | {minutes} |")
+    rows += ["", "| deeper, one idea each | what it answers | minutes |", "|---|---|---|"]
+    for one in DEEPER.values():
+        link = f"[{one.lesson} · {one.title}]({folder}{one.file})"
+        rows.append(f"| {link} | {one.question} | {one.minutes} |")
     return "\n".join(rows)
 
 
@@ -177,7 +183,7 @@ def add_front_ends(app, pagename: str, templatename: str, context: dict, doctree
     folder = STILLS / Path(pagename).name
     if pagename.startswith("notebooks/"):
         stills = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-        context["body"] += scripts(stills, "../")
+        context["body"] += scripts(stills, "../" * pagename.count("/"))
     elif pagename in ALIVE:
         context["body"] += scripts(list(map(first_state, ALIVE[pagename])), "")
 

@@ -15,11 +15,30 @@ class Lesson(NamedTuple):
     minutes: int
 
 
-_LIST = Path(__file__).parent / "data" / "course.toml"
-LESSONS = {
-    number: Lesson(**entry)
-    for number, entry in tomllib.loads(_LIST.read_text(encoding="utf-8")).items()
+class Deeper(NamedTuple):
+    """A notebook of one idea that may follow a lesson, as data/course.toml lists it."""
+
+    title: str
+    file: str
+    """Its notebook, in the folder `notebooks`: "deeper/01_byte_pairs.ipynb"."""
+    question: str
+    minutes: int
+    exercises: tuple[str, ...] = ()
+    """The lesson's exercises that are here and not in the lesson."""
+
+    @property
+    def lesson(self) -> str:
+        """The number of the lesson that it follows."""
+        return Path(self.file).name[:2]
+
+
+_LIST = tomllib.loads((Path(__file__).parent / "data" / "course.toml").read_text(encoding="utf-8"))
+DEEPER = {
+    name: Deeper(file=f"deeper/{name}.ipynb", **entry)
+    for name, entry in _LIST.pop("deeper", {}).items()
 }
+"""The notebooks behind the lessons by name, such as "01_byte_pairs"."""
+LESSONS = {number: Lesson(**entry) for number, entry in _LIST.items()}
 """The lessons by number, "00" to "17"."""
 
 

@@ -72,4 +72,9 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "search_bar_text": "Search lessons and code",
 }
-html_sidebars = {"index": [], "try": [], "notebooks/[0-9]*": []}  # room for pictures
+html_sidebars = {
+    "index": [],
+    "try": [],
+    "notebooks/[0-9]*": [],
+    "notebooks/deeper/*": [],
+}  # room for pictures

@@ -37,7 +37,7 @@ def course(tmp_path_factory):
 def lab(course):
     """Yield the address of a JupyterLab with copies of the lessons, without long trainings."""
     with serving(course) as address:
-        for path in (course / "notebooks").glob("*.ipynb"):
+        for path in (course / "notebooks").rglob("*.ipynb"):
             lesson = nbformat.read(path, as_version=4)
             without_slow_cells(lesson)
             nbformat.write(lesson, path)

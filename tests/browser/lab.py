@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tools.browser import PATIENCE, new_context
-from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files
+from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files, place_of
 
 REPOSITORY = Path(__file__).parents[2]
 KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
@@ -29,7 +29,9 @@ def serving(root: Path) -> Iterator[str]:
     """Yield the address of a JupyterLab that serves a copy of the lessons, made in `root`."""
     (root / "notebooks").mkdir()
     for path in (*lesson_files(), NOTEBOOKS / GLOSSARY):
-        shutil.copyfile(path, root / "notebooks" / path.name)
+        copy = root / "notebooks" / place_of(path)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, copy)
     settings = root / "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
     settings.parent.mkdir(parents=True)
     # every cell is in the page, also those out of sight

@@ -6,9 +6,9 @@ import pytest
 
 from tests.browser.lab import ERRORS
 from tools.browser import PATIENCE
-from tools.lesson_files import lesson_files
+from tools.lesson_files import lesson_files, place_of
 
-LESSONS = [path.name for path in lesson_files()]
+LESSONS = [place_of(path).as_posix() for path in lesson_files()]
 MOVES = {  # a control of each kind, by what takes the focus, and what moves it
     ".widget-toggle-button:not(.mod-active)": "press",
     ".jupyter-button:not(.widget-toggle-button)": "press",

@@ -14,13 +14,14 @@ from tests.browser.accessibility import AXE, FORM, SERIOUS
 from tests.browser.lab import UNFOLD
 from tools import site
 from tools.browser import new_context
-from tools.lesson_files import lesson_files
+from tools.lesson_files import lesson_files, place_of
+from tools.site_pages import STILLS
 from tools.site_weight import local_links, page_files
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.explorables.html import model_key
 
 pytestmark = [pytest.mark.browser, pytest.mark.everything]
-LESSONS = [path.stem for path in lesson_files()]
+LESSONS = [place_of(path).with_suffix("").as_posix() for path in lesson_files()]
 SCREEN = {"width": 1400, "height": 1000}
 MEGABYTES = 5  # of a lesson's page with everything that it can show, apart from models
 MEGABYTES_OF_TRANSLATOR = 6.3  # which all pages share
@@ -188,7 +189,7 @@ def wait_for_mathematics(page) -> int:
 def test_every_page_opens_without_an_error(visit, pages, built):
     page = visit("index.html")
     for path in pages:
-        if path.stem not in LESSONS:
+        if not any(path.as_posix().endswith(f"notebooks/{lesson}.html") for lesson in LESSONS):
             page.goto(path.as_uri())
             assert page.locator("h1").count() == 1, path
 
@@ -230,7 +231,7 @@ def test_attention_views_are_drawn_and_accessible(visit):
 
 def test_explorables_live_without_a_kernel(lesson):
     name, page = lesson
-    stored = [json.loads(path.read_text()) for path in site.ROOT.glob(f"docs/stills/{name}/*.json")]
+    stored = [json.loads(path.read_text()) for path in (STILLS / Path(name).name).glob("*.json")]
     places = page.locator("div.explorable")
     assert places.count() == sum("values" in still for still in stored)
     for place in places.all():

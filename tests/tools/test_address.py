@@ -7,13 +7,14 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import yaml
 
 from tests.stored_lessons import ROOT
 from tools import address
-from tools.lesson_files import GLOSSARY, lesson_files
+from tools.lesson_files import GLOSSARY, lesson_files, place_of
 
 FILES = ("pyproject.toml", "CITATION.cff", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 FOLDERS = ("docs", "tools", ".devcontainer")
@@ -29,8 +30,9 @@ TO_A_REPOSITORY = re.compile(
 @pytest.fixture
 def copy(tmp_path) -> Path:
     """The tree before publication, under version control, in which lessons were opened in place."""
-    lessons = [f"notebooks/{path.name}" for path in lesson_files()]
-    (tmp_path / "notebooks/.ipynb_checkpoints").mkdir(parents=True)
+    lessons = [f"notebooks/{place_of(path)}" for path in lesson_files()]
+    for folder in (".ipynb_checkpoints", "deeper"):
+        (tmp_path / "notebooks" / folder).mkdir(parents=True)
     for name in (*FILES, *lessons, f"notebooks/{GLOSSARY}"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     for left in (".ipynb_checkpoints/03_attention-checkpoint.ipynb", "03_attention-Copy1.ipynb"):
@@ -86,7 +88,7 @@ def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
     assert answer.returncode == 0 and answer.stdout.endswith(f"The address is {place}.\n")
     written = contents(copy)
     changed = {name for name in written if written[name] != before[name]}
-    lessons = {f"notebooks/{path.name}" for path in lesson_files(copy)}
+    lessons = {f"notebooks/{place_of(path)}" for path in lesson_files(copy)}
     assert changed == {"pyproject.toml", "CITATION.cff", "README.md", *lessons}
     assert not any(b"secret" in content for content in written.values())
 
@@ -101,7 +103,8 @@ def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
         first = "".join(json.loads(written[name])["cells"][0]["source"])
         line = first.split("\n\n")[1]
         assert line.count("](https://") == (3 if on_github else 1)
-        assert f"=lab%2Ftree%2Fmy_{name.replace('notebooks/', 'lessons%2F')})" in line
+        copy_of_it = quote(name.replace("notebooks/", "my_lessons/"), safe="")
+        assert f"=lab%2Ftree%2F{copy_of_it})" in line
         assert (f"/{name})" in line) == on_github
 
     assert make_address(copy).returncode == 0 and contents(copy) == written  # twice is once

@@ -19,7 +19,7 @@ import yaml
 
 from tests.stored_lessons import ROOT, read
 from tools.address import services
-from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files
+from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files, place_of
 
 IGNORED = {line.rstrip("/") for line in read(".gitignore").splitlines() if line.endswith("/")}
 # A letter, digit or + before the slash: inside a picture's base64, or a relative path.
@@ -130,7 +130,7 @@ def test_lessons_that_were_opened_in_place_disturb_nothing(tmp_path):
     pytest_ = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     collected = run([*pytest_, "--collect-only", "notebooks"]).stdout
     files = {line.split("::")[0] for line in collected.splitlines() if "::" in line}
-    assert files == {f"notebooks/{path.name}" for path in lesson_files()}
+    assert files == {f"notebooks/{place_of(path)}" for path in lesson_files()}
     machine = "tests/tools/test_repository.py::test_no_file_names_one_machine_or_a_registry"
     run([*pytest_, "tests/test_lessons.py", machine])
 

@@ -45,7 +45,7 @@ def rows(submissions: list[handed_in.Submission], lesson: str) -> Iterator[hande
         except Unreadable as error:
             yield handed_in.Row(submission, "", Report("", "unreadable", str(error)))
             continue
-        if lesson in ("", of_lesson):
+        if of_lesson.startswith(lesson):
             hunt = handed_in.HUNT.fullmatch(of_lesson)
             reports = grade_hunt(cells, int(hunt[1])) if hunt else grade(cells, of_lesson)
             for report in reports:

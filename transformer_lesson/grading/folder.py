@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_lesson import course
-from transformer_lesson.exercises.engine.catalog import LESSONS
+from transformer_lesson.exercises.engine.catalog import DEEPER, LESSONS
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.files import printable, write_atomically
 from transformer_lesson.grading.archives import LARGEST, File, Unreadable, files_in, refuse, within
 
 COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")
 LONGEST = 300  # characters of a message
-TITLE = re.compile(r"^#\s*(\d\d|Hunt \d{1,4})\s*·", re.MULTILINE)
+TITLE = re.compile(r"^#\s*(\d\d(?=\s*·\s*(?:Deeper: (.+))?)|Hunt \d{1,4}(?=\s*·))", re.MULTILINE)
 HUNT = re.compile(r"hunt (\d{1,4})")
 PLATFORM = re.compile(  # Moodle's and Canvas's file names: the student, then the file
     r"(?P<moodle>.+_\d+)_assignsubmission_.*|(?P<canvas>[a-z\d]+)(?:_LATE)?(?P<id>_\d{3,})_\d{4,}_.+"
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 class Notebook(NamedTuple):
-    """A notebook's lesson, two digits or "hunt 7", and the sources of its code and other cells."""
+    """A notebook's lesson, "03", "hunt 7" or "01_byte_pairs", and the sources of its cells."""
 
     lesson: str
     code: list[str]
@@ -153,8 +153,9 @@ def read(submission: Submission, asked: str = "") -> Notebook:
     if not any(source.strip() for _, source in cells):
         raise Unreadable("The notebook is empty: perhaps it was handed in before it was saved.")
     titles = [TITLE.search(source) for kind, source in cells if kind == "markdown"]
-    named = [*(title.group(1).lower() for title in titles if title), _named(submission.path), asked]
-    lesson = next((one for one in named if one in LESSONS or HUNT.fullmatch(one)), "")
+    named = [*map(_titled, filter(None, titles)), _named(submission.path), asked]
+    known = (*LESSONS, *DEEPER)
+    lesson = next((one for one in named if one in known or HUNT.fullmatch(one)), "")
     if not lesson:
         raise Unreadable(
             "Neither a title nor the file's name says which lesson it is: say it, as LESSON=03."
@@ -163,12 +164,18 @@ def read(submission: Submission, asked: str = "") -> Notebook:
     return Notebook(lesson, code, [source for kind, source in cells if kind != "code"])
 
 
+def _titled(title: re.Match) -> str:
+    """Return the lesson that a title names, or the notebook behind it."""
+    number, deeper = title.groups()
+    names = [name for name, (one, *_) in DEEPER.items() if one == (deeper or "").strip()]
+    return names[0] if names else number.lower()
+
+
 def _named(path: Path) -> str:
-    """Return the lesson number in a file's name."""
-    files = [
-        number for number, lesson in course.LESSONS.items() if Path(lesson.file).stem in path.name
-    ]
-    return files[0] if files else path.name[:2]
+    """Return the lesson number in a file's name, or the notebook behind it."""
+    notebooks = (course.LESSONS | course.DEEPER).items()
+    names = [name for name, one in notebooks if Path(one.file).stem in path.name]
+    return names[0] if names else path.name[:2]
 
 
 def _cells(content: bytes) -> list:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from transformer_lesson.exercises.boss import planted_bugs
 from transformer_lesson.exercises.engine import checks
 from transformer_lesson.exercises.engine.attempt import NotAttempted, call
-from transformer_lesson.exercises.engine.catalog import LESSONS, find
+from transformer_lesson.exercises.engine.catalog import DEEPER, LESSONS, find
 from transformer_lesson.exercises.engine.compare import as_parts, same
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.exercises.engine.specification import (
@@ -158,9 +158,9 @@ def grade(cells: list[str], lesson: str) -> list[Report]:
 
     Args:
         cells: the sources of a notebook's code cells.
-        lesson: two digits.
+        lesson: two digits, or the name of a notebook behind a lesson.
     """
-    return _graded(cells, LESSONS[lesson][1:])
+    return _graded(cells, (LESSONS | DEEPER)[lesson][1:])
 
 
 def grade_hunt(cells: list[str], seed: int) -> list[Report]:

@@ -16,11 +16,19 @@ def _exercises(lesson: str) -> list[Exercise]:
 
 _OF_LESSON = {number: _exercises(number) for number in course.LESSONS}
 EXERCISES = {one.name: one for exercises in _OF_LESSON.values() for one in exercises}
+LESSON_OF = {one.name: number for number, exercises in _OF_LESSON.items() for one in exercises}
+"""The lesson of each exercise."""
+_DEEPER = [name for one in course.DEEPER.values() for name in one.exercises]
 LESSONS = {
-    number: (course.LESSONS[number].title, *(one.name for one in exercises))
+    number: (
+        course.LESSONS[number].title,
+        *(one.name for one in exercises if one.name not in _DEEPER),
+    )
     for number, exercises in _OF_LESSON.items()
 }
-"""Each lesson's title and the names of its exercises."""
+"""Each lesson's title and the names of the exercises in its notebook."""
+DEEPER = {name: (one.title, *one.exercises) for name, one in course.DEEPER.items()}
+"""The same for the notebooks behind the lessons."""
 
 
 def find(name: str) -> Exercise:

@@ -17,7 +17,8 @@ from types import ModuleType
 
 from filelock import FileLock
 
-from transformer_lesson.exercises.engine.catalog import LESSONS
+from transformer_lesson.course import LESSONS
+from transformer_lesson.exercises.engine.catalog import LESSON_OF
 from transformer_lesson.exercises.engine.progress import progress_file
 from transformer_lesson.exercises.engine.standalone import NotStandalone, Standalone, written_out
 from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
@@ -33,7 +34,6 @@ Collected by `check`. You may read, change and import it; a function that passes
 one that stands here, below its own mark, and leaves the rest as it is.
 """
 '''
-LESSON_OF = {name: lesson for lesson, (_, *names) in LESSONS.items() for name in names}
 
 FirstFailure = Callable[[str, Callable], str | None]
 
@@ -183,14 +183,15 @@ def _with_answer(
 
     The learner's own additions stay: lines in the head, and sections with other names.
     """
-    title, *order = LESSONS[LESSON_OF[name]]
+    lesson = LESSON_OF[name]
+    order = [one for one, home in LESSON_OF.items() if home == lesson]
     standalone = written_out(answer, name, elsewhere)
     if casts:
         standalone.imports.add(CASTS)
         standalone.lines.append(f"{name} = in_dtype_of_inputs({name})")
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     (_, head), *parts = _sections(text, "head")
-    head = head.strip() or ABOUT.format(lesson=LESSON_OF[name], title=title).strip()
+    head = head.strip() or ABOUT.format(lesson=lesson, title=LESSONS[lesson].title).strip()
     parts = [
         (part_of, _without(name, part) if part_of in order else part) for part_of, part in parts
     ]

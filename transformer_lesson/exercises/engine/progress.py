@@ -25,11 +25,14 @@ STORED_SEED = 4  # for the stored notebooks: right options are spread evenly ove
 
 def progress_file() -> Path | None:
     """Return the progress file: the one named by the environment variable
-    `TRANSFORMER_LESSON_PROGRESS`, or one in the working folder if notebooks are there.
+    `TRANSFORMER_LESSON_PROGRESS`, or one in the working folder if notebooks are there. The folder
+    `deeper` shares that of the lessons, its parent.
     """
     if place := os.environ.get(PLACE):
         return Path(place)
-    return Path(FILE).absolute() if next(Path().glob("*.ipynb"), None) else None
+    folder = Path().absolute()
+    folder = folder.parent if folder.name == "deeper" else folder
+    return folder / FILE if next(folder.glob("*.ipynb"), None) else None
 
 
 def read_progress(path: Path | None) -> dict[str, dict[str, Any]]:

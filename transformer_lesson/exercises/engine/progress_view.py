@@ -2,9 +2,10 @@
 
 import html
 import warnings
+from collections.abc import Collection
 from typing import NamedTuple
 
-from transformer_lesson.exercises.engine.catalog import LESSONS
+from transformer_lesson.exercises.engine.catalog import DEEPER, LESSONS
 from transformer_lesson.exercises.engine.progress import progress_file, read_progress
 from transformer_lesson.exercises.engine.question_bank import load_questions
 
@@ -12,7 +13,7 @@ GREEN, BLUE, EMPTY = "#009E73", "#0072B2", "rgba(128, 128, 128, 0.25)"
 
 
 class LessonProgress(NamedTuple):
-    """One lesson's progress: checks passed, predictions made and right, and the totals."""
+    """One notebook's progress: checks passed, predictions made and right, and the totals."""
 
     lesson: str
     title: str
@@ -36,7 +37,7 @@ class Progress:
 
     def __repr__(self) -> str:
         rows = [
-            f"{'✓' if one.done else ' '} {one.lesson} {one.title:28}"
+            f"{'✓' if one.done else ' '} {one.lesson[:2]} {one.title:28}"
             f"checks {one.passed:2} of {one.checks:2}   "
             f"predictions {one.predicted:2} of {one.questions:2}, {one.right} right"
             for one in self.lessons
@@ -50,27 +51,39 @@ class Progress:
 
 
 def progress() -> Progress:
-    """Return the checks passed and the predictions made, lesson by lesson."""
-    path, questions = progress_file(), load_questions()
+    """Return the checks passed and the predictions made, lesson by lesson.
+
+    What may follow a lesson has a row once something in it is done.
+    """
+    path = progress_file()
     try:
         state = read_progress(path)
     except OSError as error:
         warnings.warn(f"Progress could not be read from {path}: {error}", stacklevel=2)
         state = read_progress(None)
-    lessons = []
+    rows = []
     for lesson, (title, *exercises) in LESSONS.items():
-        names = [name for name in questions if name.startswith(f"{lesson}.")]
-        predictions = [state["predicted"][name] for name in names if name in state["predicted"]]
-        passed = sum(name in state["passed"] for name in exercises)
-        right = sum(answer.get("right") is True for answer in predictions)
-        counts = passed, len(exercises), right, len(predictions), len(names)
-        lessons.append(LessonProgress(lesson, title, *counts))
+        rows.append(_counted(lesson, title, exercises, state))
+        for name, (of_deeper, *more) in DEEPER.items():
+            if name.startswith(lesson):
+                row = _counted(name, f"… {of_deeper}", more, state)
+                rows += [row] * bool(row.passed or row.predicted)
     place = f"Kept in {path.name}." if path else "Not saved: there are no notebooks in this folder."
-    return Progress(lessons, place)
+    return Progress(rows, place)
+
+
+def _counted(name: str, title: str, exercises: Collection[str], state: dict) -> LessonProgress:
+    """Return what of a notebook's exercises and predictions a learner has done."""
+    questions = [question for question in load_questions() if question.startswith(f"{name}.")]
+    predictions = [state["predicted"][one] for one in questions if one in state["predicted"]]
+    passed = sum(one in state["passed"] for one in exercises)
+    right = sum(answer.get("right") is True for answer in predictions)
+    counts = passed, len(exercises), right, len(predictions), len(questions)
+    return LessonProgress(name, title, *counts)
 
 
 def _row(one: LessonProgress) -> str:
-    title = f"{one.lesson} {html.escape(one.title)}"
+    title = f"{one.lesson[:2]} {html.escape(one.title)}"
     sign = '<span title="done">✓</span>' if one.done else ""
     passed, predicted = f"{one.passed} of {one.checks}", f"{one.predicted} of {one.questions}"
     cells = [

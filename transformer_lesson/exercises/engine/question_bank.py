@@ -25,7 +25,8 @@ class Question:
     """A question with options, exactly one of them right.
 
     Args:
-        name: lesson and question, such as "03.softmax_axis".
+        name: notebook and question, such as "03.softmax_axis", or "01_byte_pairs.merges" if it is
+            asked behind the lesson.
         text: the question; code is between backticks, as in the options.
         options: in the order shown.
     """
@@ -46,7 +47,8 @@ def load_questions() -> Mapping[str, Question]:
     questions = {}
     for lesson, file in files_of_lessons("questions.toml").items():
         for entry in tomllib.loads(file.read_text(encoding="utf-8"))["question"]:
-            name = f"{lesson}.{entry['id']}"
+            behind = f"_{entry['deeper']}" if "deeper" in entry else ""
+            name = f"{lesson}{behind}.{entry['id']}"
             options = tuple(Option(**option) for option in entry["option"])
             questions[name] = Question(name, entry["text"], options)
     return MappingProxyType(questions)

@@ -18,8 +18,11 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "03/0e2c91ba": ["ask from “opens”", "block 1, head 5"],
     "03/masked-the-shown": ["query 6, “<eos>”"],
     "03/1745176f": ["left", ("causal mask", False)],
-    "04/be0be7c7": ["view, then transpose"],
-    "04/adjective-between-shown": ["… that …"],
+    "04/two-facts": [
+        "two: two heads",
+        ["query 0 at", *["Shift+ArrowRight"] * 14, *["Shift+ArrowUp"] * 25],
+        ["query 1 at", *["Shift+ArrowLeft"] * 9, *["Shift+ArrowUp"] * 33],
+    ],
     "05/stream-drawn": ["the"],
     "05/unit-335-tested": ["late", "row 4, “the”"],
     "05/c67e969b": ["Layer", "10"],
@@ -128,12 +131,16 @@ def tabbed(shown) -> set:
 
 
 def act(shown, action: str | re.Pattern | tuple) -> None:
-    """Press the first button with this name, or give a value to the control with this label."""
+    """Press the first button with this name, or keys at it, or give a value to a labeled control."""
     if action == LOWEST:
         (step,) = re.findall(r"validation [^;]* at step ([\d,]+)", shown.said)
         action = re.compile(f"^step {step}:")
     if isinstance(action, re.Pattern):
         shown.named(action).first.click(force=True)
+    elif isinstance(action, list):
+        name, *keys = action
+        shown.named(name).focus()
+        shown.press(*keys)
     elif isinstance(action, str):
         shown.named(action, exact=True).first.click(force=True)
     else:

@@ -20,7 +20,7 @@ from transformer_lesson.exercises.engine.progress import (
 from transformer_lesson.exercises.engine.question_bank import load_questions
 from transformer_lesson.exercises.engine.reports import to_html
 from transformer_lesson.exercises.engine.wording import words
-from transformer_lesson.figures.gains import wilson
+from transformer_lesson.intervals import wilson
 
 ITEMS = load_items()
 pytestmark = pytest.mark.usefixtures("folder")

@@ -1,8 +1,9 @@
 """Your Transformer: the paper's forward pass, run by the functions that you wrote and passed.
 
 `parts()` says which functions are yours. `MyTransformer` runs them, with ours for missing ones, and
-`MyLlama` runs a chat model on them; `translation` runs the trained translator on them, and
-`Playground` translates what you type. `function` returns any of your functions; `save_model` and
+`MyLlama` runs a chat model on them; `translation` runs the trained translator on them,
+`translations` counts how many unseen sentences come out right, and `Playground` translates what you
+type. `function` returns any of your functions; `save_model` and
 `trained` store and load the translator that you trained; `folder` is where all of it is kept.
 `export` and `page` save a model for the library `transformers` and as a page that opens anywhere.
 """
@@ -14,6 +15,7 @@ from transformer_lesson.mine.playground import Playground
 from transformer_lesson.mine.side_by_side import Translation, translation
 from transformer_lesson.mine.trained import Trained, folder, function, is_yours, save_model, trained
 from transformer_lesson.mine.transformer import MyTransformer
+from transformer_lesson.mine.unseen import Translations, translations
 
 __all__ = [
     "LLAMA_PARTS",
@@ -24,6 +26,7 @@ __all__ = [
     "Playground",
     "Trained",
     "Translation",
+    "Translations",
     "assembled",
     "export",
     "folder",
@@ -34,4 +37,5 @@ __all__ = [
     "save_model",
     "trained",
     "translation",
+    "translations",
 ]

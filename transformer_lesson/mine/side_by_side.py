@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -76,10 +76,28 @@ def translation(sentence: str, **tried: Callable) -> Translation:
         ValueError: a word that the translator does not know, a function that is not part of the
             forward pass, or the translator's file is missing.
     """
+    model, tokenizer = translator()
+    check_words(sentence, tokenizer)
+    compared, own = run(
+        lambda mine: _compared(mine, model, tokenizer, sentence), model, tried, LONGEST
+    )
+    return Translation(*compared, own, tuple(tried))
+
+
+def translator() -> tuple[nn.Module, Tokenizer]:
+    """Return the shipped translator and its tokenizer, or raise a ValueError."""
     if (shipped := trained_translator()) is None:
         raise ValueError(MISSING)
-    model, tokenizer, _ = shipped
-    _check_words(sentence, tokenizer)
+    return shipped[:2]
+
+
+def run(
+    work: Callable[[MyTransformer], Any],
+    model: nn.Module,
+    tried: Mapping[str, Callable],
+    longest: float,
+) -> tuple[Any, Parts]:
+    """Return work(the learner's model), and its parts; ours replaces what does not end in time."""
     check_names(tried)
     yours, reasons = usable(PARTS)
     places = list(_where_handed_in(tried, yours))
@@ -91,12 +109,11 @@ def translation(sentence: str, **tried: Callable) -> Translation:
         own = Parts(own.functions, tuple(yours), reasons)
         mine = MyTransformer.with_weights_of(model, own)
         try:
-            work = partial(_compared, mine, model, tokenizer, sentence)
-            return Translation(*run_for_at_most(LONGEST, work), own, tuple(tried))
+            return run_for_at_most(longest, lambda mine=mine: work(mine)), own
         except TookTooLong as late:
             endless = [name for name in running if _is_stuck_in(running[name], late)]
             for name in endless or list(running):
-                reasons[name] = f"the translation did not end within {LONGEST:.0f} seconds with it"
+                reasons[name] = f"the translation did not end within {longest:.0f} seconds with it"
                 del running[name]
 
 
@@ -144,7 +161,8 @@ def _difference(one: Tensor, other: Tensor) -> float:
     return (one - other).detach().abs().max().item()
 
 
-def _check_words(sentence: str, tokenizer: Tokenizer) -> None:
+def check_words(sentence: str, tokenizer: Tokenizer) -> None:
+    """Raise a ValueError that names a word the translator does not know, if there is one."""
     known = set(tokenizer.vocabulary)
     if unknown := [word for word in sentence.split() if word not in known]:
         raise ValueError(

@@ -130,8 +130,8 @@ def tabbed(shown) -> set:
         stops.add(stop)
 
 
-def act(shown, action: str | re.Pattern | tuple) -> None:
-    """Press the first button with this name, or keys at it, or give a value to a labeled control."""
+def act(shown, action: str | list | re.Pattern | tuple) -> None:
+    """Press the first button with this name, or keys there, or set the control of that label."""
     if action == LOWEST:
         (step,) = re.findall(r"validation [^;]* at step ([\d,]+)", shown.said)
         action = re.compile(f"^step {step}:")

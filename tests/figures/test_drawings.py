@@ -6,7 +6,6 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.patches import FancyBboxPatch
 
-from transformer_lesson.figures import attention_steps
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
 from transformer_lesson.figures.attention_view.view import head_view
 from transformer_lesson.figures.stages import word_stages
@@ -34,8 +33,6 @@ def texts(axes) -> list[str]:
 
 
 # Attention
-
-NAMES = ["the", "$x_1", "<b>", "child"]
 
 
 def test_a_kernel_with_the_extension_shows_what_a_page_needs():

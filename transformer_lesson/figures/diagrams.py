@@ -3,11 +3,10 @@ alternative, like every figure of `plots`."""
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
+from transformer_lesson.figures.plots import COLORS, Figure, figure
 from transformer_lesson.files import printable
 
 SOURCE, TARGET, GUESS = COLORS[0], COLORS[2], COLORS[1]

@@ -130,6 +130,7 @@ function planeHands(page, from) {
   };
   return {
     onpointerdown: grab, onpointerup: drop, onpointercancel: drop,
+    ontouchstart: (event) => event.preventDefault(), // else a finger scrolls the page
     onpointermove: (event) => { if (page.drags) move(page.drags, place(event)); },
     onkeydown: (event) => {
       const name = event.target.dataset.point, way = event.shiftKey && PLANE_WAYS[event.key];

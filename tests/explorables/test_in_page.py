@@ -57,7 +57,6 @@ PLAYED = {  # what is played, from where to where
     "ChosenAndRejected": ("point", 0, 12),
     "DecodingStepper": ("step", 1, 17),
     "GroupExplorer": ("drawn", 1, 8),
-    "HeadSplitExplorer": ("step", 0, 3),
     "LeakProbe": ("position", 0, 11),
     "Leash": ("stop", 0, 12),
     "ModelFlow": ("written", 0, 7),

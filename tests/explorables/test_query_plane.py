@@ -6,7 +6,8 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import assert_refused, same_numbers
+from tests.explorables.shown import MODEL, assert_refused, same_numbers
+from tools.browser import new_context
 from transformer_lesson.explorables import QueryPlane
 from transformer_lesson.explorables.query_plane import COLORS, QUESTIONS
 
@@ -145,10 +146,22 @@ def test_a_point_is_dragged_pressed_for_and_moved_by_keys_and_stays_in_the_plane
     assert shown.get("key_points")[1] == pytest.approx([-2.9, v - 0.1])
 
 
-def test_a_finger_drags_the_query_and_does_not_scroll(show):
-    shown = show(QueryPlane("window"), viewport={"width": 390, "height": 800})
-    action = "getComputedStyle(root.querySelector('svg .grab')).touchAction"
-    assert shown.read(action) == "none"
+def test_a_finger_drags_the_query_and_does_not_scroll(chromium, tmp_path):
+    phone = {"width": 390, "height": 600}
+    context = new_context(chromium, viewport=phone, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    QueryPlane("window").save_html(tmp_path / "plane.html")
+    page.goto((tmp_path / "plane.html").as_uri())
+    box = page.locator("svg .grab rect").first.bounding_box()
+    finger, (x, y) = context.new_cdp_session(page), (box["x"] + 60, box["y"] + 60)
+    for i in range(9):
+        kind = "touchMove" if i else "touchStart"
+        at = {"x": x + 20 * i, "y": y + 20 * i}
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [at]})
+    finger.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.wait_for_function(f"() => {MODEL}.get('query_points')[0][0] > 0.5")
+    assert page.evaluate("scrollY") == 0
+    context.close()
 
 
 def corner(shown) -> tuple[float, float]:

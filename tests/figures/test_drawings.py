@@ -6,7 +6,6 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.patches import FancyBboxPatch
 
-from transformer_lesson.figures import attention_steps
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
 from transformer_lesson.figures.attention_view.view import head_view
 from transformer_lesson.figures.stages import word_stages
@@ -34,18 +33,6 @@ def texts(axes) -> list[str]:
 
 
 # Attention
-
-NAMES = ["the", "$x_1", "<b>", "child"]
-
-
-def test_lines_lead_from_who_looks_to_who_is_seen_as_wide_as_their_weight():
-    weights = torch.tensor([[0.1, 0.9], [0.5, 0.5]])
-    made = attention_steps.who_looks_where("Claim", {"a": weights, "b": weights}, ["x", "y"], [1])
-    axes = assert_told(made, "a: x to y 0.90, y to x 0.50, y to y 0.50; b: x to y 0.90")
-    drawn = {tuple(line.get_xdata()): line for line in axes.lines}
-    assert drawn[0, 1].get_linewidth() == pytest.approx(9 * drawn[0, 0].get_linewidth())
-    assert drawn[1, 0].get_color() != drawn[0, 1].get_color() == drawn[0, 0].get_color()
-    assert texts(axes) == ["x", "x", "y", "y"] and len(made.axes) == 2
 
 
 def test_a_kernel_with_the_extension_shows_what_a_page_needs():

@@ -74,38 +74,6 @@ def weight_maps(
     return picture
 
 
-def who_looks_where(
-    title: str, heads: Mapping[str, object], words: Sequence[str], asking: Sequence[int]
-) -> Figure:
-    """Return one panel per head: lines from each word, above, to the words it looks at, below.
-
-    Args:
-        title: the claim that the figure supports.
-        heads: by name, weights of shape (query, key); a line is as wide as its weight.
-        words: of the sentence.
-        asking: the words whose lines are emphasized, from 0.
-    """
-    details = [f"{name}: {_strong(as_array(one), words, words)}" for name, one in heads.items()]
-    width = 0.9 + 0.62 * len(words) * len(heads)
-    picture, panels = figure(title, f"{title}. {'; '.join(details)}.", width, 2.5, len(heads))
-    for axes, (name, weights) in zip(np.atleast_1d(panels), heads.items(), strict=True):
-        for (i, j), weight in np.ndenumerate(as_array(weights)):
-            color = QUERY if i in asking else FAINT
-            axes.plot([i, j], [1, 0], color=color, linewidth=3.5 * weight, zorder=1 + (i in asking))
-        for i, word in enumerate(map(printable, words)):
-            style = {"ha": "center", "fontsize": 9, "parse_math": False}
-            axes.text(i, 1.1, word, va="bottom", color=QUERY if i in asking else INK, **style)
-            axes.text(i, -0.1, word, va="top", color=INK, **style)
-        axes.set_title(printable(name), fontsize=10)
-        axes.set(xlim=(-0.5, len(words) - 0.5), ylim=(-0.35, 1.35), xticks=[], yticks=[])
-        axes.spines[:].set_visible(False)
-    first = np.atleast_1d(panels)[0]
-    first.set_yticks([1.18, -0.18], ["looks", "is seen"], fontsize=9, color=FAINT)
-    first.tick_params(length=0)
-    picture.subplots_adjust(0.75 / width, 0.03, 1 - 0.1 / width, 0.76, wspace=0.08)
-    return picture
-
-
 def _strong(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> str:
     found = [
         f"{printable(queries[i])} to {printable(keys[j])} {weights[i, j]:.2f}"

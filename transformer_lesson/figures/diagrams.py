@@ -3,11 +3,10 @@ alternative, like every figure of `plots`."""
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch
 
-from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
+from transformer_lesson.figures.plots import COLORS, Figure, figure
 from transformer_lesson.files import printable
 
 SOURCE, TARGET, GUESS = COLORS[0], COLORS[2], COLORS[1]
@@ -83,47 +82,6 @@ def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: f
         for y, share in enumerate(bars.values()):
             axes.text(share + 0.015, y, f"{share:.3f}", va="center", fontsize=9)
     picture.subplots_adjust(0.13, 0.16, 0.98, 0.84, wspace=0.45)
-    return picture
-
-
-def right_word_first(
-    title: str, cases: Mapping[str, object], models: Sequence[str], words: Sequence[str]
-) -> Figure:
-    """Return stacked bars, one per model, of words' probabilities, the right word's first.
-
-    Args:
-        title: the claim that the figure supports.
-        cases: by right word, probabilities of shape (model, word).
-        models: the names of the bars.
-        words: the words of the last axis, colored in alphabetical order, as in `clouds`.
-    """
-    chances = {right: as_array(one) for right, one in cases.items()}
-    lines = [
-        f"{right} is right: "
-        + ", ".join(f"{m} {p:.2f}" for m, p in zip(models, one[:, words.index(right)], strict=True))
-        for right, one in chances.items()
-    ]
-    picture, panels = figure(
-        title, f"{'; '.join(lines)}.", 9.0, 1.3 + 0.4 * len(models), len(cases)
-    )
-    for axes, (right, one) in zip(panels, chances.items(), strict=True):
-        begun = np.zeros(len(models))
-        for word in sorted(words, key=lambda word: word != right):
-            shares, color = one[:, words.index(word)], COLORS[sorted(words).index(word)]
-            axes.barh(range(len(models)), shares, left=begun, color=color, height=0.7)
-            for y, share in enumerate(shares):
-                if share >= 0.1:  # a smaller bar has no room for the word
-                    at, text = begun[y] + share / 2, f"{word} {share:.2f}" if share > 0.3 else word
-                    style = {"ha": "center", "va": "center", "fontsize": 9, "parse_math": False}
-                    axes.text(at, y, printable(text), color="white", **style)
-            begun += shares
-        axes.set(xlim=(0, 1), xlabel="probability of the next word")
-        axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
-        axes.set_title(f"{printable(right)} is right", fontsize=10, parse_math=False)
-        names = models if axes is panels[0] else [""] * len(models)
-        axes.set_yticks(range(len(models)), map(printable, names), parse_math=False)
-        axes.invert_yaxis()
-    picture.subplots_adjust(0.13, 0.2, 0.98, 0.8, wspace=0.12)
     return picture
 
 

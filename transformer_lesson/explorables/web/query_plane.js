@@ -130,6 +130,7 @@ function planeHands(page, from) {
   };
   return {
     onpointerdown: grab, onpointerup: drop, onpointercancel: drop,
+    ontouchstart: (event) => event.preventDefault(), // else a finger scrolls the page
     onpointermove: (event) => { if (page.drags) move(page.drags, place(event)); },
     onkeydown: (event) => {
       const name = event.target.dataset.point, way = event.shiftKey && PLANE_WAYS[event.key];
@@ -146,7 +147,7 @@ const planeSpot = (model, name) =>
 // For each query a row for each word: its color, score and weight; beside them what is handed over.
 function drawPlaneTable(group, { words, colors, query_points }, looks, place) {
   const { left, top, width, row, block } = place, high = row - 8;
-  const swatch = Math.min(110, width * 0.24), bars = left + (width < 330 ? 122 : 150);
+  const swatch = Math.min(96, width * 0.2), bars = left + (width < 330 ? 122 : 150);
   const room = Math.max(20, left + width - swatch - 62 - bars), right = left + width - swatch;
   const rows = looks.flatMap(({ scores, weights }, head) => words.map((word, i) => ({
     head, i, word, score: scores[i], weight: weights[i], key: `${head}.${i}`,

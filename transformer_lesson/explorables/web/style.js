@@ -70,7 +70,7 @@ svg .cell { stroke: var(--paper); stroke-width: 1; }
 svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
 svg .flat { stroke-linecap: butt; } svg .crossing { stroke: var(--value); }
 svg .kept { fill: var(--soft); }
-svg .grab { cursor: grab; touch-action: none; } svg .grab [role="button"] { cursor: inherit; }
+svg .grab { cursor: grab; } svg .grab [role="button"] { cursor: inherit; }
 svg .hand { fill: none; stroke: transparent; stroke-width: 11px; cursor: pointer; }
 svg .faint { opacity: .12; } svg .axis { stroke: var(--line); }
 svg [data-lit], svg [data-lit] .box { stroke: var(--focus); stroke-width: 2.5; opacity: 1; }

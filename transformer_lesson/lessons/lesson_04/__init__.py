@@ -3,5 +3,4 @@
 - `exercises.py`: `role_head`, `split_heads`, `merge_heads`, `multi_head_attention`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
-- `head_split_explorer.py`, `.js`: explorable: twelve numbers on their way from tokens to heads
 """

@@ -100,6 +100,18 @@ def rotation_between(before, after):
     return R
 
 
+# %% 03 own_noun
+def own_noun(R):
+    W_Q = torch.zeros(7, 3)
+    W_K = torch.zeros(7, 3)
+    W_Q[0, 0] = 60
+    W_K[1, 0] = 1
+    # 1 step or 2 steps ahead, so aim in the middle
+    W_Q[5:7, 1:3] = 30 * (R + R @ R)
+    W_K[5:7, 1:3] = torch.eye(2)
+    return W_Q, W_K
+
+
 # %% 03 attention_scores
 def attention_scores(Q, K):
     d_k = Q.shape[-1]

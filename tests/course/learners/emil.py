@@ -60,6 +60,16 @@ def rotation_between(before, after):
     return torch.block_diag(*torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2))
 
 
+# %% 03 own_noun
+def own_noun(R):
+    ask, offer = torch.zeros(7, 4), torch.zeros(7, 4)
+    ask[0, 0] = 100.0
+    offer[1, 0] = 1.0
+    ask[5:, 2:] = 80.0 * R
+    offer[5:, 2:] = torch.eye(2)
+    return ask, offer
+
+
 # %% 03 attention_scores
 def attention_scores(Q, K):
     return torch.einsum("...qd,...kd->...qk", Q, K) / math.sqrt(Q.size(-1))

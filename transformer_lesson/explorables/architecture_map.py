@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import traitlets
 
-from transformer_lesson.course import LESSONS
+from transformer_lesson.course import DEEPER, LESSONS
 from transformer_lesson.exercises.engine.progress import progress_file, read_progress
 from transformer_lesson.explorables.in_page import PageExplorable
 
@@ -132,13 +132,18 @@ def passed() -> set[str]:
 
 
 def facts() -> dict[str, dict]:
-    """Return what the page shows about each part, with its lesson's file and its open exercises."""
+    """Return what the page shows about each part: its lesson, what may follow, its open exercises."""
     done = passed()
     return {
         name: {
             **part._asdict(),
             "title": LESSONS[part.lesson].title,
             "file": LESSONS[part.lesson].file.removesuffix(".ipynb"),
+            "deeper": [
+                {"title": one.title, "file": one.file.removesuffix(".ipynb")}
+                for one in DEEPER.values()
+                if one.lesson == part.lesson
+            ],
             "left": [one for one in part.exercises if one not in done],
         }
         for name, part in PARTS.items()

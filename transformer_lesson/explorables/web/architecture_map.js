@@ -26,6 +26,7 @@ function addFold(page) {
   page.fold = element("button", { type: "button", class: "fold", onclick: toggle });
   page.title.after(page.fold);
   page.link = element("a");
+  page.deeper = element("p", { class: "deeper" });
   page.foot = element("div", { class: "foot" });
   page.said.before(page.foot);
   page.card = page.picture.appendChild(element("div", { class: "card" }));
@@ -52,7 +53,8 @@ function drawMap(state, page) {
   const view = viewOf(state, page), title = whereItStands(view), narrow = page.width < ROOM_BESIDE;
   fillCard(page, part, parts[part]);
   fillLink(link, parts[part], parts[state.here]?.lesson, unfolded);
-  place(unfolded ? card : page.foot, page.said, link);
+  fillDeeper(page.deeper, parts[part].deeper);
+  place(unfolded ? card : page.foot, page.said, link, ...(unfolded ? [page.deeper] : []));
   if (!unfolded) {
     drawStrip(svg, view);
     return { title, said: parts[part].what };
@@ -103,6 +105,13 @@ function fillLink(link, { lesson, title, file }, here, whole) {
   const own = lesson === here || decodeURIComponent(location.pathname).includes(`${file}.`);
   set(link, { text: `Open lesson ${lesson}${whole ? `: ${title}` : ""}`, href: lessonPage(file),
     class: own ? "hide" : null, onclick: (event) => openLesson(event, file) });
+}
+
+// What may follow that lesson, a link each.
+function fillDeeper(node, notebooks) {
+  const links = notebooks.map(({ title, file }) => element("a", {
+    text: title, href: lessonPage(file), onclick: (event) => openLesson(event, file) }));
+  node.replaceChildren(...links.flatMap((link, i) => [i ? ", " : "Deeper: ", link]));
 }
 
 function builtWords({ exercises, left }) {

@@ -9,7 +9,7 @@ import pytest
 from transformer_lesson.checkpoints.weights import PLACE as WEIGHTS_PLACE
 from transformer_lesson.checkpoints.weights import weights_folder
 from transformer_lesson.exercises import check, predict, progress
-from transformer_lesson.exercises.engine.catalog import EXERCISES, LESSONS
+from transformer_lesson.exercises.engine.catalog import DEEPER, EXERCISES, LESSONS
 from transformer_lesson.exercises.engine.progress import (
     FORMAT,
     PLACE,
@@ -51,7 +51,7 @@ def test_passed_checks_and_predictions_are_kept_and_no_others(file):
 
 
 def test_progress_counts_per_lesson_and_a_lesson_is_done_when_everything_in_it_is(file):
-    listed = [name for _, *exercises in LESSONS.values() for name in exercises]
+    listed = [name for _, *own in (*LESSONS.values(), *DEEPER.values()) for name in own]
     assert sorted(listed) == sorted(EXERCISES)
     assert any(line.startswith("04 Multi-head attention checks 0 of 4") for line in lines())
     for name in LESSONS["04"][1:]:

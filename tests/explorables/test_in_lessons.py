@@ -98,7 +98,7 @@ def test_the_map_of_each_lesson_says_where_that_lesson_stands():
     maps = {name: one["values"] for name, one in stills().items() if "here" in one["values"]}
     places = {name[:2]: one["here"] for name, one in maps.items() if not one["unfolded"]}
     said = {n: PARTS[here].lesson if here in PARTS else here[:2] for n, here in places.items()}
-    assert said == {n: n for n in places} and len(said) > 10
+    assert said == {n: n for n in places} and len(said) > 5
 
 
 @pytest.mark.parametrize("name", one_of_each_kind())

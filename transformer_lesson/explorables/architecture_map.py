@@ -132,7 +132,7 @@ def passed() -> set[str]:
 
 
 def facts() -> dict[str, dict]:
-    """Return what the page shows about each part: its lesson, what may follow, its open exercises."""
+    """Return what the page shows about each part: its lesson, what may follow, open exercises."""
     done = passed()
     return {
         name: {

@@ -27,7 +27,7 @@ function drawFilm(state, page) {
   if (!frames.length) return NO_FILM;
   const now = filmed(frames, number), wide = width >= FILM.wide;
   const left = wide ? width * 0.52 : width;
-  drawLooks(layer(svg, "looks"), state, now, left);
+  drawFilmedLooks(layer(svg, "looks"), state, now, left);
   const points = (name) => frames.map((one) => [one.step, one[name]]);
   const curves = [["loss", "loss of a batch", 0], ["right", "articles right, of 1", 1]];
   const end = drawCurves(layer(svg, "curves"), curves.map(([name, heading, look]) => ({
@@ -42,7 +42,7 @@ function drawFilm(state, page) {
 }
 
 // The first word that asks draws its arcs above the sentence, the second one below.
-function drawLooks(group, { words, asking }, now, width) {
+function drawFilmedLooks(group, { words, asking }, now, width) {
   const apart = width / words.length, middle = FILM.high / 2;
   const across = (i) => (i + 0.5) * apart;
   const arcs = asking.flatMap((from, side) => now.weights[side].map((weight, to) => ({

@@ -75,11 +75,16 @@ test: setup-tests ## the test: every notebook, and every test but what test-ever
 test-everything: setup-tests ## what `make test` leaves out: more learners, what costs minutes
 	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m everything
 
-check: setup-tests ## the minute before a commit: formatting, imports, quick tests; no lesson, no browser
+# The tests of the rooms in which something differs from the last commit, beside those of the house.
+ROOMS = $(shell { git diff --name-only HEAD; git ls-files --others --exclude-standard; } 2>/dev/null | \
+	sed -nE 's,^(transformer_lesson|tests)/(lessons/[a-z_0-9]+|[a-z]+)/.*,tests/\2,p' | sort -u)
+OF_CHANGES = $(wildcard tests/test_*.py $(ROOMS))
+
+check: setup-tests ## the minute before a commit: formatting, imports, quick tests of what changed
 	$(RUN) ruff format --check
 	$(RUN) ruff check
 	.venv/bin/lint-imports
-	$(RUN) pytest -n2 $(TOGETHER) -m "not slow and not everything" $(OF_LESSON)
+	$(RUN) pytest -n2 $(TOGETHER) -m "not slow and not everything" $(or $(OF_LESSON),$(OF_CHANGES))
 
 test-oldest: setup-tests ## the same with the oldest versions that are allowed, in .venv-oldest
 	$(RUN) uv venv --clear --seed --python .venv/bin/python .venv-oldest

@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 
 from tests.stored_lessons import cells, lesson, source
+from tools.lesson_files import NOTEBOOKS
+from transformer_lesson.course import DEEPER
 from transformer_lesson.exercises import gain, inventory
 from transformer_lesson.exercises.engine.card import UNKNOWN, shuffled
 from transformer_lesson.exercises.engine.catalog import LESSONS, find
@@ -63,7 +65,11 @@ def test_each_wrong_option_is_a_mistake_of_the_diagnosis_or_leads_to_its_lesson(
     assert sum(bool(option.turn) for option in WRONG) >= 40
     for option in WRONG:
         assert option.lesson in LESSONS
-        heads = [source(cell).splitlines()[0] for cell in cells(lesson(option.lesson), "markdown")]
+        behind = [NOTEBOOKS / one.file for one in DEEPER.values() if one.lesson == option.lesson]
+        prose = [
+            cell for path in (lesson(option.lesson), *behind) for cell in cells(path, "markdown")
+        ]
+        heads = [source(cell).splitlines()[0] for cell in prose]
         heads = {re.sub(r"^#+ (\d+ · |Dig deeper: )?", "", head) for head in heads}
         assert option.section in heads, (option.lesson, option.section)
         if option.turn:

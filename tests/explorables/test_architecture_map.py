@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.parity import small_config
-from transformer_lesson.course import LESSONS
+from transformer_lesson.course import DEEPER, LESSONS
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.explorables import ArchitectureMap
 from transformer_lesson.explorables.architecture_map import PARTS, facts
@@ -102,7 +102,7 @@ def check_ways_around(boxes: list, paths: list[str], norms: list[str]) -> None:
 @pytest.mark.parametrize("unfolded", [False, True])
 def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path, unfolded):
     page = show(ArchitectureMap("Positional encoding", unfolded=unfolded, here=""))
-    lesson, link = facts(), page.page.get_by_role("link")
+    lesson, link = facts(), page.page.get_by_role("link", name=re.compile("^Open lesson"))
     if unfolded:
         page.click("How it is computed")
     for part in PARTS:
@@ -117,6 +117,8 @@ def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path, unfolde
         if unfolded:
             assert all(card.count(lesson[part][one]) == 1 for one in ("what", "formula", "shapes"))
             said = f"{part} (lesson {number}) appears "
+            behind = ", ".join(one.title for one in DEEPER.values() if one.lesson == number)
+            assert ("Deeper: " in card) == bool(behind) and behind in card
         assert page.said.startswith(said)
     there, name = tmp_path / "explorable.html", "02_positional_encoding.html"
     for here in ("00_start_here.html", name):  # from a page to a page, and already there

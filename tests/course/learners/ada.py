@@ -137,7 +137,7 @@ VERY_LOW = -1e9  # e to the power of this is 0
 
 
 def scaled_dot_product_attention(Q, K, V, mask=None):
-    scores = attention_scores(Q, K)
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.shape[-1])
     if mask is None:
         weights = torch.softmax(scores, dim=-1)
     else:

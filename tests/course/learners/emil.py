@@ -82,7 +82,7 @@ def causal_mask(n):
 
 # %% 03 scaled_dot_product_attention
 def scaled_dot_product_attention(Q, K, V, mask=None):
-    scores = attention_scores(Q, K)
+    scores = torch.einsum("...qd,...kd->...qk", Q, K) * Q.size(-1) ** -0.5
     if mask is None:
         weights = scores.softmax(dim=-1)
     else:

@@ -197,19 +197,3 @@ def _(R):
     W_Q[5:, 5:] = 30.0 * torch.eye(2)
     W_K[5:, 5:] = R.double().T + (R.double() @ R.double()).T
     return W_Q, W_K
-
-
-@wrong("own_noun", "usual", "asks for a noun only")
-def _(R):
-    W_Q, W_K = torch.zeros(7, 2), torch.zeros(7, 2)
-    W_Q[0, 0], W_K[1, 0] = 10.0, 1.0
-    return W_Q, W_K
-
-
-@wrong("own_noun", "usual", "right and too faint")
-def _(R):
-    W_Q, W_K = torch.zeros(7, 3), torch.zeros(7, 3)
-    W_Q[0, 0], W_K[1, 0] = 2.0, 1.0
-    W_Q[5:, 1:] = R
-    W_K[5:, 1:] = torch.eye(2)
-    return W_Q, W_K

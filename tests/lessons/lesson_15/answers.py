@@ -231,17 +231,6 @@ def _(sizes, tokens, losses, exponents):
     return fits[min(fits)]
 
 
-@wrong("fit_scaling_law", "unusual", "all pairs in one call, in 32 bits")
-def _(sizes, tokens, losses, exponents):
-    N, D, L = torch.tensor(sizes), torch.tensor(tokens), torch.tensor(losses)
-    pairs = torch.tensor([(a, b) for a in exponents for b in exponents])
-    X = torch.stack([N.expand(len(pairs), -1) ** -pairs[:, :1], D ** -pairs[:, 1:]], dim=-1)
-    X = torch.cat([torch.ones_like(X[..., :1]), X], dim=-1)
-    solved = torch.linalg.lstsq(X, L.expand(len(pairs), -1)[..., None]).solution
-    i = (X @ solved - L[:, None]).norm(dim=(1, 2)).argmin()
-    return *solved[i, :, 0].tolist(), *pairs[i].tolist()
-
-
 @wrong("fit_scaling_law", "unusual", "A and B are kept above 0.1 and E above 1 by clamping")
 def _(sizes, tokens, losses, exponents):
     N, D, L = (torch.tensor(one, dtype=torch.float64) for one in (sizes, tokens, losses))

@@ -60,7 +60,7 @@ function drawFilmedLooks(group, { words, asking }, now, width) {
     x: i * apart + 3, y: middle - 18, width: apart - 6, height: 36, rx: 7, fill: "var(--card)",
     stroke: asking.includes(i) ? (i === asking[1] ? "var(--query)" : "var(--key)") : "var(--line)",
     "stroke-width": asking.includes(i) ? 3 : 1 }));
-  put.text(group, "names", words, (word, i) =>
+  put.label(group, "names", words, (word, i) =>
     [fitted(word, apart - 10), across(i), middle + 5, "middle strong"]);
   put.text(group, "sides", asking, (place, side) => [
     `where the ${side ? "second" : "first"} “${words[place]}” looks`, 4,

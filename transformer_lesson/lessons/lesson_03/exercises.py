@@ -99,9 +99,8 @@ def own_noun(R):
     """Return W_Q and W_K of a head in which each article finds its own noun."""
     loud = choose(20.0, too_faint=0.5)
     W_Q, W_K = torch.zeros(2, 7, 3)
-    asks, is_found = choose((0, 1), nouns_ask=(1, 0))
-    W_Q[asks, 0] = loud * choose(2.0, no_kind=0.0, kind_avoided=-2.0)
-    W_K[is_found, 0] = 1.0
+    W_Q[0, 0] = loud * choose(2.0, no_kind=0.0, kind_avoided=-2.0)
+    W_K[1, 0] = 1.0
     ahead = choose(
         R + R @ R,
         no_place=torch.zeros(2, 2),

@@ -118,7 +118,10 @@ def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path, unfolde
             assert all(card.count(lesson[part][one]) == 1 for one in ("what", "formula", "shapes"))
             said = f"{part} (lesson {number}) appears "
             behind = ", ".join(one.title for one in DEEPER.values() if one.lesson == number)
+            page.click("How it is computed")
+            card = page.page.locator(".card").inner_text()
             assert ("Deeper: " in card) == bool(behind) and behind in card
+            page.click("How it is computed")
         assert page.said.startswith(said)
     there, name = tmp_path / "explorable.html", "02_positional_encoding.html"
     for here in ("00_start_here.html", name):  # from a page to a page, and already there

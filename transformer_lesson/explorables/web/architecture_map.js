@@ -26,15 +26,18 @@ function addFold(page) {
   page.fold = element("button", { type: "button", class: "fold", onclick: toggle });
   page.title.after(page.fold);
   page.link = element("a");
-  page.deeper = element("p", { class: "deeper" });
+  page.deeper = element("div");
   page.foot = element("div", { class: "foot" });
   page.said.before(page.foot);
   page.card = page.picture.appendChild(element("div", { class: "card" }));
   page.formula = element("div", { class: "hide" });
   const how = element("button", { type: "button", class: "fold", text: "How it is computed",
     "aria-expanded": "false" });
-  how.onclick = () =>
-    set(how, { "aria-expanded": String(!page.formula.classList.toggle("hide")) });
+  how.onclick = () => {
+    const open = !page.formula.classList.toggle("hide");
+    page.deeper.hidden = open; // one screen has no room for both
+    set(how, { "aria-expanded": String(open) });
+  };
   page.more = element("div", { class: "more" }, how, page.formula);
   page.section.classList.add("map");
 }

@@ -37,6 +37,7 @@ class TranslationPlayground(ReadsTranslator, PageExplorable):
         word: the selected written word, from 0; past the last one, the middle one.
         shown: how many words have been written so far.
         forced: pairs of a step, from 0, and the word to write there whatever the model says.
+        simple: whether to leave out the choice of block and head.
 
     Raises:
         ValueError: a model without its tokenizer, one that translates nothing or is too large for
@@ -51,6 +52,7 @@ class TranslationPlayground(ReadsTranslator, PageExplorable):
     forced = traitlets.List(traitlets.Tuple(traitlets.Int(min=0), Text())).tag(sync=True)
     examples = traitlets.List().tag(sync=True, fact=True)
     closing = traitlets.Unicode().tag(sync=True, fact=True)
+    simple = traitlets.Bool(False).tag(sync=True, fact=True)
 
     def __init__(
         self,

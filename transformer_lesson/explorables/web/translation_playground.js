@@ -35,7 +35,7 @@ function playgroundControls(make, page) {
     make.play("shown", () => [1, page.steps ?? 1]),
     free,
     ...(page.model.get("examples").length ? [examples] : []),
-    ...heads];
+    ...(page.model.get("simple") ? [] : heads)];
 }
 
 function drawPlayground(state, page, { model, tokenizer }) {

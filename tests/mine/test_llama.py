@@ -81,7 +81,7 @@ def test_a_right_one_in_double_precision_stays_theirs_and_for_one_that_fails_our
     told = "Ours stands in for rms_norm: `rms_norm` raised Assertion"
     with pytest.warns(UserWarning, match=told):
         assert_close(own(ids), model(ids))
-    assert own.parts.count() == "0 of 11"
+    assert own.parts.count() == "0 of 10"
 
 
 def test_other_models_and_names_are_refused(folder, model):

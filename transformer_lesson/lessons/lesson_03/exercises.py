@@ -1,4 +1,8 @@
-"""Lesson 03: a head built by hand, scores, weights, masks."""
+"""Lesson 03: a head built by hand, scores, weights, masks.
+
+Long because it has five exercises, and a head that is built may be any that keeps its promise: it
+is judged by what it does.
+"""
 
 import math
 

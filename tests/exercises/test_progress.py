@@ -144,3 +144,17 @@ def test_a_variable_that_is_empty_names_no_place(variable, monkeypatch, tmp_path
     places = progress_file(), weights_folder()
     monkeypatch.setenv(variable, "")
     assert (progress_file(), weights_folder()) == places
+
+
+def test_what_may_follow_a_lesson_has_a_row_once_begun_and_shares_the_lessons_file(
+    tmp_path, monkeypatch
+):
+    monkeypatch.delenv(PLACE, raising=False)
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "01_lesson.ipynb").touch()
+    monkeypatch.chdir(tmp_path / "deeper")
+    assert progress_file() == tmp_path / "my_progress.json"
+    assert not any("…" in line for line in lines())
+    remember("passed", "train_byte_pairs", True)
+    (row,) = [line for line in lines() if "…" in line]
+    assert row.startswith("01 … Make your own tokenizer checks 1 of 1")

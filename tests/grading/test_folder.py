@@ -116,3 +116,17 @@ def test_a_table_that_cannot_be_written_gets_one_sentence(tmp_path, nothing_runs
         assert command.main([str(tmp_path)]) == 1
         *_, said = capsys.readouterr().out.splitlines()
         assert f"{table} was not written" in said and said.endswith("grade again.")
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "lesson"),
+    [
+        ("hw.ipynb", "# 01 · Deeper: Make your own tokenizer", "01_byte_pairs"),
+        ("01_byte_pairs (1).ipynb", "", "01_byte_pairs"),
+        ("hw.ipynb", "# 01 · Tokens and embeddings", "01"),
+    ],
+)
+def test_a_notebook_behind_a_lesson_is_graded_by_its_own_exercises(tmp_path, name, title, lesson):
+    (tmp_path / name).write_text(notebook("1", title=title))
+    (submission,) = find_submissions(tmp_path)
+    assert read(submission).lesson == lesson

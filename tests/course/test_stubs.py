@@ -63,7 +63,7 @@ def test_ours_call_a_part_of_a_llama_as_its_stub_says(stubs, name):
 
 def test_our_gpt_calls_what_lessons_made_as_their_stubs_say(stubs, monkeypatch):
     called = [name for name in stubs if name != "gpt_forward" and hasattr(gpt, name)]
-    assert len(called) >= 6
+    assert len(called) >= 5
     for name in called:
         monkeypatch.setattr(gpt, name, strict(stubs[name], getattr(gpt, name)))
     config = ModelConfig(13, 8, 2, 2, 17, 11, bias=False, dropout=0.0)

@@ -126,7 +126,7 @@ TOLD = {
     "padding": ("padding_mask", "inverted"),
     "order": ("sinusoidal_encoding", "frequency_alone"),
     "rates": ("rate_at", "in_epochs"),
-    "gradients": ("residual_branch_pre", "no_sublayer"),
+    "gradients": ("feed_forward", "signs"),
     "one batch": ("rate_at", "tenth_of_the_rate"),
     "trained weights": ("write_on", "multiplied"),
     "initial loss": ("shifted_loss", "second_softmax"),

@@ -24,7 +24,6 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
         ["query 1 at", *["Shift+ArrowLeft"] * 9, *["Shift+ArrowUp"] * 33],
     ],
     "05/stream-drawn": ["the"],
-    "05/unit-335-tested": ["late", "row 4, “the”"],
     "05/c67e969b": ["Layer", "10"],
     "06/73b4d1ca": ["second “the”", ("Step", 1)],
     "06/articles-without-heads": [

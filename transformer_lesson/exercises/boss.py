@@ -34,7 +34,6 @@ SUITED = {
     "merge_heads": "number_by_number no_transpose batch_and_heads_exchanged",
     "feed_forward": "input_cut_off cut_off_from_above activation_at_the_end softmax signs",
     "layer_norm": "over_tokens over_first over_all not_the_root swapped gamma_plus_1 no_gamma",
-    "residual_branch_pre": "post_norm no_norm no_residual sublayer_twice both_carried",
     "shifted_loss": "shifted_backward two_ahead batch_shifted second_softmax "
     "padding_counted over_positions",
     "rate_at": "in_epochs end_in_epochs ramp_to_the_end rising tenth_of_the_rate over_at_once",

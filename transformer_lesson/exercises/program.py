@@ -18,7 +18,7 @@ from transformer_lesson.exercises.engine.choosing import as_written
 FUNCTIONS = (
     *("sinusoidal_encoding", "causal_mask", "padding_mask", "split_heads"),
     *("scaled_dot_product_attention", "merge_heads", "feed_forward", "layer_norm"),
-    *("residual_branch_pre", "shifted_loss", "rate_at", "write_on"),
+    *("shifted_loss", "rate_at", "write_on"),
 )
 """The exercises that make up the program, in order."""
 

@@ -70,7 +70,7 @@ PARTS = {
         "post: LayerNorm(x + Sublayer(x)); pre: x + Sublayer(LayerNorm(x))",
         "(batch, n, d_model) → (batch, n, d_model)",
         "model.blocks.residual_branch",
-        ("layer_norm", "residual_branch", "residual_branch_pre"),
+        ("layer_norm", "residual_branch"),
     ),
     "Feed-forward": Part(
         "05",

@@ -56,8 +56,7 @@ GIVEN = ("embed",)
 """Functions of the forward pass that a learner is given; `translation` may try others."""
 LLAMA_PARTS = (
     *("attention_scores", "causal_mask", "scaled_dot_product_attention", "split_heads"),
-    *("merge_heads", "residual_branch_pre", "llama_block", "rms_norm", "swiglu", "apply_rotary"),
-    "repeat_kv",
+    *("merge_heads", "llama_block", "rms_norm", "swiglu", "apply_rotary", "repeat_kv"),
 )
 """The same for a Llama such as SmolLM2."""
 WHOLE = ("encoder_forward", "decoder_forward", "llama_block")

@@ -231,13 +231,6 @@ def residual_branch(x, sublayer, norm):
     return norm(total)
 
 
-# %% 05 residual_branch_pre
-def residual_branch_pre(x, sublayer, norm):
-    normed = norm(x)
-    O = sublayer(normed)
-    return x + O
-
-
 # %% 06 encoder_block
 def encoder_block(x, attention, feed_forward, norm_1, norm_2):
     O_1 = attention(x)

@@ -133,11 +133,6 @@ def residual_branch(x, sublayer, norm):
     return norm(x + sublayer(x))
 
 
-# %% 05 residual_branch_pre
-def residual_branch_pre(x, sublayer, norm):
-    return x + sublayer(norm(x))
-
-
 # %% 06 encoder_block
 def encoder_block(x, attention, feed_forward, norm_1, norm_2):
     return residual_branch(residual_branch(x, attention, norm_1), feed_forward, norm_2)

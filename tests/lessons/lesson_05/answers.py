@@ -89,11 +89,3 @@ def _(x, sublayer, norm):
 @right("residual_branch")
 def _(x, sublayer, norm):
     return norm(torch.stack([sublayer(x), x]).sum(dim=0))
-
-
-@right("residual_branch_pre")
-def _(x, sublayer, norm):
-    residual = x
-    out = norm(x)
-    out = sublayer(out)
-    return torch.add(residual, out)

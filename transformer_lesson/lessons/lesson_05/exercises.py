@@ -209,11 +209,6 @@ def _branch_inputs(draw: Draw) -> tuple:
     return x, sublayer, random_layers.norm(draw)
 
 
-def _sum(x, carried, written):
-    """Return what goes past the sub-layer and what comes out of it, added."""
-    return choose(carried + written, in_place=x.add_(written), mean=(carried + written) / 2)
-
-
 @exercise(
     reference="transformer_lesson.model.blocks:residual_branch",
     make_inputs=_branch_inputs,
@@ -243,7 +238,7 @@ def residual_branch(x, sublayer, norm):
     carried = choose(
         x, carried_normalized=norm(x), no_residual=torch.zeros_like(x), doubled_residual=2 * x
     )
-    total = _sum(x, carried, written)
+    total = choose(carried + written, in_place=x.add_(written), mean=(carried + written) / 2)
     output = choose(
         norm(total),
         pre_norm=total,
@@ -253,47 +248,3 @@ def residual_branch(x, sublayer, norm):
         no_weights=F.layer_norm(total, total.shape[-1:]),
     )
     return choose(output, second_residual=x + output, activation=output.relu())
-
-
-@exercise(
-    reference="transformer_lesson.model.blocks:residual_branch_pre",
-    make_inputs=_branch_inputs,
-    draws=6,
-    returns={"output": "d_model"},
-    hints=(
-        "*Pre* tells you what the norm comes before. It is one of exercise 3's three orders.",
-        "What goes past the sub-layer is x itself, not the normalized x.",
-        "The sub-layer gives `sublayer(norm(x))`. Add x to that.",
-    ),
-    invariants=(
-        random_layers.is_deterministic,
-        random_layers.callbacks_get_the_right_tensors(blocks.residual_branch_pre, "norm sublayer"),
-        random_layers.gradients_are_kept(blocks.residual_branch_pre),
-    ),
-)
-def residual_branch_pre(x, sublayer, norm):
-    """Pre-norm: return x + sublayer(norm(x))."""
-    read = choose(
-        norm(x),
-        post_norm=x,
-        no_norm=x,
-        norm_behind=x,
-        new_norm=nn.LayerNorm(x.size(-1))(x),
-        sum_read=x + norm(x),
-    )
-    written = choose(
-        sublayer(read),
-        norm_behind=norm(sublayer(read)),
-        norm_on_both_sides=norm(sublayer(read)),
-        no_sublayer=read,
-        sublayer_twice=sublayer(sublayer(read)),
-    )
-    carried = choose(
-        x,
-        carried_normalized=norm(x),
-        both_carried=x + norm(x),
-        no_residual=torch.zeros_like(x),
-        doubled_residual=2 * x,
-    )
-    total = _sum(x, carried, written)
-    return choose(total, post_norm=norm(total), norm_at_the_end=norm(total))

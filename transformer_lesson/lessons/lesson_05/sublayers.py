@@ -1,5 +1,4 @@
-"""Drawings of what surrounds attention: the units of a feed-forward network, the numbers that a
-norm averages, and how long vectors grow without one."""
+"""Drawings of norms: the numbers that share a mean, and how long vectors grow without one."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,26 +8,6 @@ from transformer_lesson.figures.plots import COLORS, Figure, figure
 from transformer_lesson.files import printable
 
 INK = "#566372"
-
-
-def firing(title: str, units: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Return bars of the words on which each unit fires most, side by side.
-
-    Args:
-        title: the claim that the figure supports.
-        units: by unit name, words with its activations, strongest first.
-    """
-    told = [f"{name}: {', '.join(map(printable, words))}" for name, words in units.items()]
-    alt = f"Bars, one panel a unit, of the words on which it fires most. {'; '.join(told)}."
-    made, panels = figure(title, alt, width=9.0, height=2.9, columns=len(units))
-    for axes, (name, words) in zip(np.atleast_1d(panels), units.items(), strict=True):
-        axes.barh(range(len(words)), words.values(), color=COLORS[0], height=0.7)
-        axes.set_yticks(range(len(words)), map(printable, words), fontsize=9, parse_math=False)
-        axes.set_title(printable(name), fontsize=9)
-        axes.set_xlabel("fires, on average", fontsize=9)
-        axes.invert_yaxis()
-    made.subplots_adjust(left=0.14, right=0.98, top=0.78, bottom=0.2, wspace=1.2)
-    return made
 
 
 def shared_means(words: Sequence[str], n_features: int = 8) -> Figure:

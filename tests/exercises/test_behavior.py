@@ -116,12 +116,3 @@ def test_an_error_is_named(name):
     assert report.status == "failed" and report.mistake == name
     assert report.message.startswith(f"This comes from {name}.")
     assert "Your function raised" in report.message
-
-
-@pytest.mark.slow
-def test_what_moves_ours_a_little_is_no_reproach():
-    def averaged(weights, values, new_weights, new_values):
-        old = (weights[..., None] * values[:, :, None]).norm(dim=-1)
-        return ((new_weights[..., None] * new_values[:, :, None]).norm(dim=-1) - old).mean(1)
-
-    assert "must not" not in check("who_told", averaged).message

@@ -3,7 +3,6 @@
 import re
 from functools import cache
 
-import pytest
 import torch
 import torch.nn.functional as F
 
@@ -12,11 +11,6 @@ from transformer_lesson import record
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.engine.question_bank import find_question
 from transformer_lesson.explorables import TranslationPlayground
-from transformer_lesson.generation import translate
-from transformer_lesson.interpretability.causality import who_told
-from transformer_lesson.interpretability.interventions import heads_of, token_losses, without_heads
-from transformer_lesson.text.batches import epoch
-from transformer_lesson.text.pairs import Pair
 
 RUNNING = "the child opens the window ."
 
@@ -45,62 +39,6 @@ def test_what_the_translator_that_reads_the_running_example_is_said_to_do():
     begun, ended = run["source_embedding.tokens"][0], run["encoder.1.output"][0]
     alike = F.cosine_similarity(begun, ended, dim=-1)
     assert alike.argmin() == 0  # "the" changes most, as lesson 05's task has it
-
-
-def news(sentence, other):
-    """What a word hears from each other in either block, if one sentence becomes another."""
-    at = ("encoder.0.self_attention.", "encoder.1.self_attention.")
-    runs = [reading(text) for text in (sentence, other)]
-    return [who_told(*(run[a + b] for run in runs for b in ("weights", "values")))[0] for a in at]
-
-
-def test_06_what_the_lesson_overheard():
-    def told(place, giver, *swap):
-        return [round(of_block[place, giver].item(), 2) for of_block in news(*swap)]
-
-    def swapped(noun):
-        return RUNNING, RUNNING.replace("window", noun)
-
-    assert told(3, 4, *swapped("door")) == pytest.approx([0.69, 5.95], abs=0.02)
-    others = news(*swapped("door"))[1][3, [0, 1, 2, 3, 5, 6]]
-    assert others.max() < 0.8
-    heard = [told(3, 4, *swapped(noun))[1] for noun in ("book", "bag", "suitcase")]
-    assert heard == pytest.approx([3.44, 6.46, 5.54], abs=0.02)
-    red = "the small child buys the red book ."
-    assert told(5, 6, red, red.replace("book", "ball"))[1] == pytest.approx(3.20, abs=0.02)
-    assert told(5, 4, red, red.replace("the red", "a red"))[1] == pytest.approx(2.62, abs=0.02)
-
-
-ARTICLES = """the child opens the window .
-the dog sees the cat .
-the cat sees the dog .
-the old frog kisses the young queen .
-the woman closes the heavy suitcase .
-the king finds the small bird .
-the small child buys the red book .
-the queen sees the old king .""".splitlines()
-
-
-def test_06_articles_without_heads():
-    model, tokenizer, _ = trained_translator()
-    written = translate(model, tokenizer, ARTICLES)
-    batch = epoch([Pair(*pair) for pair in zip(ARTICLES, written, strict=True)], tokenizer, 8)[0]
-    german = torch.tensor([tokenizer.encode(one)[0] for one in ("der", "die", "das", "den")])
-    of_articles = torch.isin(batch.labels, german)  # (batch, n)
-
-    def cost(*off):
-        return token_losses(model, batch, off)[of_articles].mean().item()
-
-    second = heads_of(model, "encoder.1")
-    each = [cost(head) for head in second]
-    with_3 = [cost(second[3], head) for head in second]
-    assert of_articles.sum() == 16 and abs(cost() - 0.10) < 0.01
-    assert max(each) == each[3] and abs(each[3] - 0.19) < 0.01
-    assert max(with_3) == with_3[2] and abs(with_3[2] - 0.27) < 0.01
-    assert abs(cost(*second) - 0.37) < 0.01
-    with torch.no_grad(), without_heads(model, second):
-        likeliest = model(*batch.inputs).argmax(-1)
-    assert torch.equal(likeliest[of_articles], batch.labels[of_articles])
 
 
 def test_10_as_its_training_came_out():

@@ -13,8 +13,8 @@ def closed_sandbox(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def lesson_03_has_all_of_its_exercises(monkeypatch):
-    """Whether they are asked in the lesson or behind it: the tests hand them in together."""
+def lesson_03_has_four_exercises(monkeypatch):
+    """Wherever they are asked: the tests hand them in together."""
     names = ("attention_scores", "causal_mask", "padding_mask", "scaled_dot_product_attention")
-    assert {LESSON_OF[name] for name in names} == {"03"}
+    assert set(names) <= set(LESSON_OF)
     monkeypatch.setitem(LESSONS, "03", ("Attention", *names))

@@ -1,4 +1,4 @@
-"""Change one token: which outputs move, whether earlier ones do, and which word told which."""
+"""Change one token: which outputs move, and whether earlier ones do."""
 
 from collections.abc import Callable
 
@@ -62,30 +62,3 @@ def leaks_future(model: Model, ids: Int[Tensor, "batch n"]) -> bool:
         if (earlier > tolerance).any():
             return True
     return False
-
-
-def who_told(
-    weights: Float[Tensor, "batch head n n"],
-    values: Float[Tensor, "batch head n d_head"],
-    new_weights: Float[Tensor, "batch head n n"],
-    new_values: Float[Tensor, "batch head n d_head"],
-) -> Float[Tensor, "batch n n"]:
-    """Return how much news each word gets from each when a word of the sentence is replaced.
-
-    A head brings word i `weights[i, j] * values[j]` from word j. The two runs give two vectors, and
-    the news is the length of their difference, with all heads end to end (as `merge_heads` lays
-    them out, before W_O mixes them).
-
-    Args:
-        weights, values: of a self-attention that read the first sentence.
-        new_weights, new_values: of the same self-attention, reading the second.
-
-    Returns:
-        The news that i gets from j in row i, column j, shape (batch, n, n).
-
-    Source: the weighted vectors of Kobayashi et al., "Attention is Not Only a Weight" (2020).
-    Differs: it takes the difference of two sentences, and leaves W_O out.
-    """
-    before = weights[..., None] * values[:, :, None]  # (batch, head, n, n, d_head)
-    now = new_weights[..., None] * new_values[:, :, None]
-    return (now - before).square().sum(dim=(1, -1)).sqrt()  # (batch, n, n)

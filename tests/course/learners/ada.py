@@ -149,17 +149,6 @@ def scaled_dot_product_attention(Q, K, V, mask=None):
     return output, weights
 
 
-# %% 03 padding_mask
-def padding_mask(ids, pad_id):
-    mask = []
-    for sentence in ids.tolist():
-        is_word = []
-        for token in sentence:
-            is_word.append(token != pad_id)
-        mask.append([[is_word]])
-    return torch.tensor(mask)
-
-
 # %% 04 role_head
 def role_head(n_places):
     d_model = 6 + n_places
@@ -239,19 +228,15 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
     return norm_2(H + O_2)
 
 
-# %% 06 who_told
-def who_told(weights, values, new_weights, new_values):
-    batch, n_heads, n, d_head = values.shape
-    told = torch.zeros(batch, n, n, dtype=values.dtype)
-    for i in range(n):
-        for j in range(n):
-            squares = torch.zeros(batch, dtype=values.dtype)
-            for h in range(n_heads):
-                before = weights[:, h, i, j].unsqueeze(1) * values[:, h, j]
-                after = new_weights[:, h, i, j].unsqueeze(1) * new_values[:, h, j]
-                squares = squares + ((after - before) ** 2).sum(dim=1)
-            told[:, i, j] = torch.sqrt(squares)
-    return told
+# %% 06 padding_mask
+def padding_mask(ids, pad_id):
+    mask = []
+    for sentence in ids.tolist():
+        is_word = []
+        for token in sentence:
+            is_word.append(token != pad_id)
+        mask.append([[is_word]])
+    return torch.tensor(mask)
 
 
 # %% 06 encoder_forward

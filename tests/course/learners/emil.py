@@ -90,11 +90,6 @@ def scaled_dot_product_attention(Q, K, V, mask=None):
     return torch.einsum("...qk,...kv->...qv", weights, V), weights
 
 
-# %% 03 padding_mask
-def padding_mask(ids, pad_id):
-    return ids.ne(pad_id)[:, None, None]
-
-
 # %% 04 role_head
 def role_head(n_places):
     before = F.one_hot(torch.arange(-1, n_places - 1).relu(), n_places).float()
@@ -138,11 +133,9 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
     return residual_branch(residual_branch(x, attention, norm_1), feed_forward, norm_2)
 
 
-# %% 06 who_told
-def who_told(weights, values, new_weights, new_values):
-    brought = lambda A, V: torch.einsum("bhij,bhjd->bijhd", A, V)
-    change = brought(new_weights, new_values) - brought(weights, values)
-    return torch.linalg.vector_norm(change.flatten(-2), dim=-1)
+# %% 06 padding_mask
+def padding_mask(ids, pad_id):
+    return ids.ne(pad_id)[:, None, None]
 
 
 # %% 06 encoder_forward

@@ -58,17 +58,6 @@ def _(n):
     return torch.eye(n).cumsum(dim=0).gt(0).unsqueeze(0).unsqueeze(0)
 
 
-@right("padding_mask")
-def _(ids, pad_id):
-    batch, n = ids.shape
-    mask = torch.ones(batch, 1, 1, n, dtype=torch.bool)
-    for b in range(batch):
-        for k in range(n):
-            if ids[b, k] == pad_id:
-                mask[b, 0, 0, k] = False
-    return mask
-
-
 @wrong(
     "scaled_dot_product_attention",
     "unusual",

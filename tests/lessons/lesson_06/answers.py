@@ -37,41 +37,15 @@ def _(x, attention, feed_forward, norm_1, norm_2):
     return add_and_norm(N, out, norm_2)
 
 
-@right("who_told")
-def _(weights, values, new_weights, new_values):
-    # the heads end to end first, as merge_heads lays them; then one row after the other
-    def brought(w, v, i):
-        return (w[:, :, i, :, None] * v).transpose(1, 2).flatten(2)  # (batch, key, d_model)
-
-    rows = [
-        torch.cdist(brought(new_weights, new_values, i)[:, :, None], before[:, :, None])[..., 0, 0]
-        for i in range(weights.size(2))
-        for before in [brought(weights, values, i)]
-    ]
-    return torch.stack(rows, dim=1)
-
-
-# |a - b|² = |a|² + |b|² - 2 a·b, with every length of a value taken once.
-@right("who_told")
-def _(weights, values, new_weights, new_values):
-    w, v, w2, v2 = (t.double() for t in (weights, values, new_weights, new_values))
-    old, new, both = ((a * b).sum(-1)[:, :, None] for a, b in ((v, v), (v2, v2), (v, v2)))
-    squares = w**2 * old + w2**2 * new - 2 * w * w2 * both
-    return squares.sum(1).clamp(min=0).sqrt().to(weights.dtype)
-
-
-@wrong("who_told", "unusual", "a length relative to what was there before")
-def _(weights, values, new_weights, new_values):
-    old = weights[..., None] * values[:, :, None]
-    new = new_weights[..., None] * new_values[:, :, None]
-    return (new - old).pow(2).sum((1, 4)).sqrt() / old.pow(2).sum((1, 4)).sqrt()
-
-
-@wrong("who_told", "unusual", "how far the directions have turned, whatever the lengths")
-def _(weights, values, new_weights, new_values):
-    old = (weights[..., None] * values[:, :, None]).transpose(1, 3).flatten(3)
-    new = (new_weights[..., None] * new_values[:, :, None]).transpose(1, 3).flatten(3)
-    return (1 - F.cosine_similarity(old, new, dim=-1)).transpose(1, 2)
+@right("padding_mask")
+def _(ids, pad_id):
+    batch, n = ids.shape
+    mask = torch.ones(batch, 1, 1, n, dtype=torch.bool)
+    for b in range(batch):
+        for k in range(n):
+            if ids[b, k] == pad_id:
+                mask[b, 0, 0, k] = False
+    return mask
 
 
 def _sublayers(block, n_heads, mask):

@@ -214,50 +214,6 @@ def causal_mask(n):
     return choose(mask, numbers=mask.float(), bytes=mask.byte())
 
 
-def _padding_inputs(draw: Draw) -> tuple:
-    """Padding on the right, on the left, in between, nowhere and everywhere; ids on both sides."""
-    pad_id = draw.one_of((0, 3, 7, 0, 9, 2))
-    if draw.number == 5:
-        draw.sizes["batch"] = 1
-    ids = draw.integers("batch key", 0, 12)
-    ids[ids == pad_id] = pad_id + 1
-    n = ids.size(1)
-    right, left, between, nowhere = slice(n // 2, n), slice(n // 2), slice(1, n - 1), slice(0)
-    ids[::2, draw.one_of((right, left, between, nowhere))] = pad_id
-    if draw.number == 4:
-        ids[-1] = pad_id  # a sentence of nothing but padding
-    return ids, pad_id
-
-
-@exercise(
-    reference="transformer_lesson.model.masks:padding_mask",
-    make_inputs=_padding_inputs,
-    draws=6,
-    returns={"mask": "batch head query key"},
-    hints=(
-        "Real tokens get True: one comparison with `pad_id` is enough.",
-        "The scores have shape (batch, head, query, key). The mask hides padding keys, the same "
-        "ones for every head and every query.",
-        "`(ids != pad_id)` has shape (batch, key). Put two axes of size 1 in the middle: "
-        "`[:, None, None, :]`.",
-    ),
-)
-def padding_mask(ids, pad_id):
-    """Return the mask that hides the keys at which padding stands."""
-    pad_id = choose(pad_id, id_0=0, id_1=1)
-    real = choose(
-        ids != pad_id,
-        inverted=ids == pad_id,
-        ids_above=ids > pad_id,
-        up_to_the_first=(ids == pad_id).cumsum(-1) == 0,
-        counted_from_the_left=torch.arange(ids.size(1)) < (ids != pad_id).sum(-1, keepdim=True),
-        any_sentence=(ids != pad_id).any(0).expand(ids.shape),
-        one_padding_kept=(ids != pad_id) | ((ids == pad_id).cumsum(-1) == 1),
-    )
-    mask = choose(real[:, None, None, :], queries=real[:, None, :, None])
-    return choose(mask, numbers=mask.float())
-
-
 def _attention_inputs(draw: Draw) -> tuple:
     """All kinds of masks, numbers of leading axes, and scores so large that exp overflows."""
     leading, axes = draw.one_of(

@@ -25,8 +25,3 @@ def scaled_dot_product_attention(Q, K, V, mask=None):
         weights = scores.masked_fill(~mask, lowest).softmax(dim=-1)
         weights = weights.masked_fill(~mask, 0.0)  # for queries whose keys are all hidden
     return weights @ V, weights
-
-
-def padding_mask(ids, pad_id):
-    """Return the mask that hides the keys at which padding stands."""
-    return (ids != pad_id)[:, None, None, :]  # (batch, 1, 1, key)

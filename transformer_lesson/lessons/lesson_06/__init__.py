@@ -1,8 +1,9 @@
 """Lesson 06, Encoder: what only this lesson uses.
 
-- `exercises.py`: `encoder_block`, `who_told`, `encoder_forward`
+- `exercises.py`: `encoder_block`, `padding_mask`, `encoder_forward`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
+- `solutions.py`: a solution as the lesson shows it
 - `figures.py`: one word's vectors in many sentences, block by block
 - `head_ablation.py`, `.js`: explorable: switch heads off and see what it costs
 """

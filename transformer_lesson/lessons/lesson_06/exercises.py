@@ -1,19 +1,15 @@
-"""Lesson 06: the encoder block, who told a word what is new, and the whole encoder.
-
-Long because the news can be measured in forty wrong ways, which all look like lengths.
-"""
+"""Lesson 06: the encoder block, the mask that hides padding, and the whole encoder."""
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
-from transformer_lesson.model import blocks
+from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.model import blocks, masks
 from transformer_lesson.model.attention import multi_head_attention
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
-from transformer_lesson.model.masks import causal_mask, padding_mask
 from transformer_lesson.model.norm import layer_norm
 from transformer_lesson.model.positions import sinusoidal_encoding
 
@@ -103,106 +99,48 @@ def _feed_forward_branch(x, H, feed_forward, norm):
     )
 
 
-def _runs_inputs(draw: Draw) -> tuple:
-    """One sentence, one head, one word; double and turned in memory; one word's values new."""
-    if draw.number in (1, 2, 3):
-        draw.sizes[("batch", "head", "n")[draw.number - 1]] = 1
-    weights, new_weights = ((2 * draw.normal("batch head n n")).softmax(-1) for _ in range(2))
-    values, new_values = (draw.normal("batch head n d_head") for _ in range(2))
-    if draw.number == 4:  # heads and words have changed places in memory
-        values, new_values = (
-            one.double().transpose(1, 2).contiguous().transpose(1, 2)
-            for one in (values, new_values)
-        )
-        weights, new_weights = weights.double(), new_weights.double()
+def _padding_inputs(draw: Draw) -> tuple:
+    """Padding on the right, on the left, in between, nowhere and everywhere; ids on both sides."""
+    pad_id = draw.one_of((0, 3, 7, 0, 9, 2))
     if draw.number == 5:
-        new_values[:, :, 1:] = values[:, :, 1:]
-    return weights, values, new_weights, new_values
-
-
-@breaks("news where nothing changed")
-def _equal_runs_have_no_news(answer, inputs: tuple, told: Tensor) -> str | None:
-    weights, values, _, _ = inputs
-    most = answer(weights, values, weights, values).abs().max().item()
-    if most < 1e-3:
-        return None
-    return (
-        "Two equal runs have no news: called with the same run twice, your function must give 0 "
-        f"everywhere. Yours gives up to {most:.4g}.\nWhere do you take the difference?"
-    )
+        draw.sizes["batch"] = 1
+    ids = draw.integers("batch key", 0, 12)
+    ids[ids == pad_id] = pad_id + 1
+    n = ids.size(1)
+    right, left, between, nowhere = slice(n // 2, n), slice(n // 2), slice(1, n - 1), slice(0)
+    ids[::2, draw.one_of((right, left, between, nowhere))] = pad_id
+    if draw.number == 4:
+        ids[-1] = pad_id  # a sentence of nothing but padding
+    return ids, pad_id
 
 
 @exercise(
-    reference="transformer_lesson.interpretability.causality:who_told",
-    make_inputs=_runs_inputs,
+    reference="transformer_lesson.model.masks:padding_mask",
+    make_inputs=_padding_inputs,
     draws=6,
-    returns={"told": "batch n n"},
+    returns={"mask": "batch head query key"},
     hints=(
-        "In one head, what word i gets from word j is a vector: the weight of i on j, times j's "
-        "values. You need it for every i and every j, so its shape is "
-        "(batch, head, n, n, d_head).",
-        "`weights[..., None] * values[:, :, None]` is that tensor: axis 2 is who gets, axis 3 is "
-        "who gives. Make one for each run, and subtract before you measure any length.",
-        "The length runs over heads and over d_head: `change.square().sum(dim=(1, -1)).sqrt()`.",
+        "Real tokens get True: one comparison with `pad_id` is enough.",
+        "The scores have shape (batch, head, query, key). The mask hides padding keys, the same "
+        "ones for every head and every query.",
+        "`(ids != pad_id)` has shape (batch, key). Put two axes of size 1 in the middle: "
+        "`[:, None, None, :]`.",
     ),
-    invariants=(random_layers.is_deterministic, _equal_runs_have_no_news),
 )
-def who_told(weights, values, new_weights, new_values):
-    """Return how long the change is of what each word gets from each, all heads end to end."""
-    weights, new_weights = choose(
-        (weights, new_weights),
-        weights_of_the_first_run=(weights, weights),
-        weights_of_the_second_run=(new_weights, new_weights),
-        turned_weights=(weights.mT, new_weights.mT),
-        softmax_again=(weights.softmax(-1), new_weights.softmax(-1)),
-        no_weights=(torch.ones_like(weights), torch.ones_like(weights)),
-        one_mean_of_all_heads=(_over_heads(weights), _over_heads(new_weights)),
+def padding_mask(ids, pad_id):
+    """Return the mask that hides the keys at which padding stands."""
+    pad_id = choose(pad_id, id_0=0, id_1=1)
+    real = choose(
+        ids != pad_id,
+        inverted=ids == pad_id,
+        ids_above=ids > pad_id,
+        up_to_the_first=(ids == pad_id).cumsum(-1) == 0,
+        counted_from_the_left=torch.arange(ids.size(1)) < (ids != pad_id).sum(-1, keepdim=True),
+        any_sentence=(ids != pad_id).any(0).expand(ids.shape),
+        one_padding_kept=(ids != pad_id) | ((ids == pad_id).cumsum(-1) == 1),
     )
-    values, new_values = choose(
-        (values, new_values),
-        values_of_the_first_run=(values, values),
-        values_of_the_second_run=(new_values, new_values),
-    )
-    before, now = _brought(weights, values), _brought(new_weights, new_values)
-    change = now - before
-    squares = _squares(change)
-    told = _length(squares, before, now)
-    return choose(told, shares=told / told.sum(-1, keepdim=True))
-
-
-def _over_heads(weights):
-    """Return the mean of all heads in the place of each."""
-    return weights.mean(1, keepdim=True).expand_as(weights)
-
-
-def _brought(weights, values):
-    """Return what each word gets from each in every head, (batch, head, n, n, d_head)."""
-    return weights[..., None] * values[:, :, None]
-
-
-def _length(squares, before, now):
-    """Return the length of each change, over all heads at once."""
-    ends = _over_all_heads(before, now)
-    return choose(
-        squares.sqrt(),
-        lengths_compared=(ends[1] - ends[0]).abs(),
-        compared_with_before=squares.sqrt() / ends[0],
-        directions_compared=1 - (before * now).sum((1, -1)) / (ends[0] * ends[1]),
-    )
-
-
-def _over_all_heads(*parts):
-    """Return the lengths over all heads at once."""
-    return [part.square().sum((1, -1)).sqrt() for part in parts]
-
-
-def _squares(change):
-    """Return the square of the length of each change, over all heads at once."""
-    return choose(
-        change.square().sum((1, -1)),
-        heads_averaged_first=change.mean(1).square().sum(-1),
-        first_head=change[:, 0].square().sum(-1),
-    )
+    mask = choose(real[:, None, None, :], queries=real[:, None, :, None])
+    return choose(mask, numbers=mask.float())
 
 
 def _forward_inputs(draw: Draw) -> tuple:
@@ -233,9 +171,9 @@ def encoder_forward(source_ids, weights):
     """Return the memory: embeddings plus positions, passed through every block."""
     n_heads, table = choose(weights.n_heads, single_head=1), weights.source_table
     table = choose(table, target_table=weights.target_table)
-    real = padding_mask(source_ids, weights.pad_id)
+    real = masks.padding_mask(source_ids, weights.pad_id)
     mask = choose(
-        real, no_mask=None, causal=causal_mask(source_ids.size(1)), hidden_queries=real.mT
+        real, no_mask=None, causal=masks.causal_mask(source_ids.size(1)), hidden_queries=real.mT
     )
     PE = sinusoidal_encoding(source_ids.size(1), table.size(1))
     x = _placed(source_ids, table, PE)

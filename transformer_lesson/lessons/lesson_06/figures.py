@@ -12,7 +12,7 @@ HALO = [withStroke(linewidth=3, foreground="white")]
 APART = 0.016  # distance at which coinciding vectors are drawn, relative to the width
 
 
-def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[int, str]) -> Figure:
+def clouds(title: str, stages: Mapping, labels: Sequence[str]) -> Figure:
     """Return one word's vectors in two dimensions, stage by stage, colored by label, all on the
     scale of the last stage. Coinciding vectors are drawn around their place.
 
@@ -20,7 +20,6 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[i
         title: the claim that the figure supports.
         stages: by name, (vector, 2) numbers.
         labels: each vector's label, which decides its color.
-        marked: by index, the names of vectors that get a ring and, in the last cloud, their name.
     """
     kinds = list(dict.fromkeys(sorted(labels)))
     alt = (
@@ -45,13 +44,6 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str], marked: Mapping[i
                     x, mine[:, 1].max() if above else mine[:, 1].min(), printable(kind),
                     color=COLORS[i], fontsize=12, weight="bold", ha="center",
                     va="bottom" if above else "top", parse_math=False, path_effects=HALO,
-                )  # fmt: skip
-        for place, word in marked.items():
-            axes.plot(*points[place], "o", markersize=7, markerfacecolor="none", color="black")
-            if axes is panels[-1]:
-                axes.annotate(
-                    printable(word), points[place], (7, -3), textcoords="offset points",
-                    fontsize=9, path_effects=HALO,
                 )  # fmt: skip
         if len(np.unique(points.round(3), axis=0)) < 0.8 * len(points):
             note = "equal vectors,\ndrawn side by side"

@@ -96,12 +96,9 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .save { display: flex; gap: 5px; align-items: center; color: var(--soft); font-size: 12px; }
 .save button { padding: 0 6px; }
 .hide, .controls .hide { display: none; }
-/* the map, folded to one line, and its button and link beside title and sentence */
+/* the map */
 .fold { padding: 0 8px; font-size: 14px; border-color: var(--focus); }
-.foot { display: flex; flex-wrap: wrap; gap: 4px 14px; align-items: center; margin-top: 6px; }
-.foot .said { flex: 1 1 300px; margin: 0; padding: 3px 10px; } .foot a { font-size: 14px; }
-.strip .card, .strip .more, .strip .controls { display: none; } .map h3 { font-size: 15px; }
-.strip h3 { font-size: 14px; } .strip .head { gap: 4px 8px; margin: 0 0 4px; }
+.map h3 { font-size: 15px; }
 .map .card, .more { font-size: 14px; line-height: 1.4; } .card .said { padding: 0; }
 /* words beside a picture, below it where there is no room */
 .beside { display: flex; flex-wrap: wrap; gap: 14px 24px; }

@@ -39,19 +39,20 @@ export function drawAttention(group, look, page) {
   drawStreams(layer(group, "streams"), look, plan);
   drawMatrix(layer(group, "matrix"), look, plan, page);
   drawSoftmax(layer(group, "softmax"), look, plan);
-  return Math.max(plan.end, drawHeads(layer(group, "heads"), look, page, plan));
+  const rest = plan.wide ? 0 : plan.end - plan.bottom - 134; // that the model has yet to write
+  return Math.max(plan.end, rest + drawHeads(layer(group, "heads"), look, page, plan));
 }
 
 // Rows and columns have the size that they have when everything has been written.
 function matrixPlan({ keys, queries, lane, full, masked }, width) {
-  const wide = width >= 700, left = wide ? 112 : 74, panel = wide ? 250 : 0;
+  const wide = width >= 700, left = wide ? 112 : 64, panel = wide ? 250 : 0;
   const rows = lane === "written" ? full : queries.length;
   const columns = masked ? full : keys.length;
-  const cell = Math.min(68, (width - left - panel - (wide ? 24 : 0)) / columns);
-  const high = Math.max(13, Math.min(28, 230 / rows)), top = 62;
+  const cell = Math.min(76, (width - left - panel - (wide ? 24 : 0)) / columns);
+  const high = Math.max(13, Math.min(28, 216 / rows)), top = 62;
   const bottom = top + high * queries.length, end = top + high * rows + 134;
   return { wide, left, cell, high, top, bottom, end, across: cell * keys.length,
-    panel: wide ? { x: width - panel, y: 0, width: panel } : { x: 0, y: end + 12, width } };
+    panel: wide ? { x: Math.min(width - panel, left + cell * columns + 60), y: 0, width: panel } : { x: 0, y: bottom + 146, width } };
 }
 
 // Q from the left, K from above, V downward to what is taken along, as thick as the weights.
@@ -67,8 +68,9 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
     d: `M${x(key)} ${bottom + 46}C${x(key)} ${bottom + 84} ${sum[0]} ${bottom + 62} ${sum.join(" ")}`,
     ...pen("--value", 1 + 13 * share), "stroke-opacity": 0.75, class: "quiet",
     ...told(`of the value of “${keys[key]}” it takes ${share.toFixed(3)}`, `key${key}`) }));
+  const size = plan.wide ? 13 : 12;
   put.label(group, "key words", keys, (one, j) =>
-    [fitted(one, cell - 3, 13), x(j), 38, `middle size-13${shares[j] > 0.5 ? " strong" : ""}`],
+    [fitted(one, cell - 1, size, 600), x(j), 38, `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`],
   (_, j) => j);
   const said = `what “${fitted(word, 90)}” takes along`, half = textWidth(said, 13) / 2 + 12;
   put.box(group, "sum", [said], () => ({
@@ -142,8 +144,8 @@ function drawHeads(group, { blocks, block, head, width, masked }, page, { panel:
   let at = x;
   put.text(group, "formula", parts, ([text, color]) => {
     const from = at;
-    at += textWidth(text.replaceAll(" ", "\u00a0"), 15, 600);
-    return { text: text.replaceAll(" ", "\u00a0"), x: from, y: end, class: "strong size-15",
+    at += textWidth(text.replaceAll(" ", "\u00a0"), 14, 600);
+    return { text: text.replaceAll(" ", "\u00a0"), x: from, y: end, class: "strong",
       fill: color ? `var(${color})` : null };
   }, (_, i) => i);
   put.text(group, "hint", [["each square is a head: press one", x, end + 20, "small"]]);

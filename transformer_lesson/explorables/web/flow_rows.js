@@ -77,7 +77,7 @@ export function drawBuilding(group, look, page) {
     ({ d, class: "ribbon crossing", "stroke-width": 6, "stroke-opacity": 0.5 }));
   put.text(group, "word", [`“${written.at(-1)}”`], (text) => [text, 26, 16, "strong"]);
   put.circle(group, "dots", steps, (_, i) => ({ cx: 9, cy: y(i), r: 5, fill: "var(--value)" }));
-  const labelOf = ({ kind, block, lane }) => kind === "embedding" ? "word and place" :
+  const labelOf = ({ kind, block, lane }) => kind === "embedding" ? "embedding" :
     wide ? `block ${block} ${kind === "cross_attention" ? "looks at the source" :
       headingOf({ kind, lane })}` : `${block} ${headingOf({ kind, lane })}`;
   put.rect(group, "places", steps, ({ one, share, best, most }, i) => ({

@@ -1,6 +1,7 @@
 // The whole at one look: words in, encoder, decoder, and the word that comes next.
 
-import { choosable, fitted, layer, pen, put, textWidth, told, wrapped } from "./draw.js";
+import { choosable, fitted, layer, pen, put, textLines, textWidth, told,
+  wrapped } from "./draw.js";
 import { firstLargest } from "./ranking.js";
 
 const STAGE = { word: 34, band: 72, gap: 28, between: 76, answer: 62, unit: 88, large: 28 };
@@ -35,12 +36,12 @@ export function drawStage(group, look, page) {
 // {read, encoder, decoder, written, answer, height}: places of the words, of the two shapes, and of
 // the word that comes next.
 function stagePlan(look, width) {
-  const { lit, next, writes, whole } = look, size = (word) => textWidth(word, 16, 600) + 22;
+  const { lit, next, writes, whole } = look, size = (word) => textWidth(word, 16, 600) + 18;
   const reads = look.translates || !writes, plan = { width };
   let y = 0;
   if (reads) {
     const words = look.read.map(size), free = width - words.reduce((a, b) => a + b + 6, 0);
-    const more = Math.max(0, Math.min(34, free / words.length));
+    const more = Math.max(0, Math.min(56, free / words.length));
     const row = wrapped(words.map((wide) => wide + more), { x: 0, y: 20, width, high: STAGE.word,
       gap: 6 });
     plan.read = row.places;
@@ -49,7 +50,7 @@ function stagePlan(look, width) {
   }
   if (!writes) return { ...plan, height: y };
   plan.decoder = { y, height: STAGE.band };
-  const answerWide = (word) => Math.min(width, textWidth(word, STAGE.large, 600) + STAGE.unit + 136);
+  const answerWide = (word) => Math.min(width, textWidth(word, STAGE.large, 600) + STAGE.unit + 126);
   const inFlow = (words, word) => wrapped([...words.map(size), answerWide(word)],
     { x: 0, y: y + STAGE.band + 44, width, high: STAGE.answer, gap: 8 });
   const now = inFlow(look.written, next.word), start = whole.length - look.most - 1;
@@ -59,7 +60,9 @@ function stagePlan(look, width) {
     ({ ...one, y: one.y + (STAGE.answer - STAGE.word) / 2, height: STAGE.word }));
   plan.answer = now.places.at(-1);
   plan.from = lit && middleBelow(plan.read[lit.j]);
-  plan.to = [plan.answer.x + Math.min(plan.answer.width / 2, 120), plan.answer.y];
+  const last = plan.written.at(-1), below = plan.answer.y > last.y;
+  plan.to = [below ? Math.min(last.x + last.width + 26, width - 20) : plan.answer.x + 110,
+    plan.answer.y];
   return { ...plan, height: Math.max(now.bottom, ...ends) + 4 };
 }
 
@@ -79,13 +82,15 @@ function drawBands(group, look, { encoder, decoder, width, from, to }, page) {
   put.rect(group, "shapes", all, ({ key, name, does, y, height, stop }) => ({
     x: 0, y, width, height, rx: 18, class: "box",
     ...choosable(`${name}, ${blocks(key)} blocks: ${does}`, false, () => page.set({ stop })) }));
-  const right = ({ at }) => at < width * 0.62;
+  const right = ({ at }) => at < width / 2;
+  const room = ({ at = 0 }) => (at < width / 2 ? width - at : at) - 36;
   const x = (one) => (right(one) ? width - 18 : 18);
   put.label(group, "names", all, (one) =>
     [one.name, x(one), one.y + 27, `strong${right(one) ? " end" : ""}`]);
-  put.label(group, "does", all, (one) => [
-    fitted(one.does, width * 0.55, 12), x(one), one.y + 46,
-    `small${right(one) ? " end" : ""}`]);
+  const lines = all.flatMap((one) => textLines(one.does, room(one), 12).slice(0, 2)
+    .map((text, i) => ({ ...one, key: `${one.key} ${i}`, text, line: one.y + 46 + 14 * i })));
+  put.label(group, "does", lines, (one) =>
+    [one.text, x(one), one.line, `small${right(one) ? " end" : ""}`]);
 }
 
 // All words go in, thin and pale; one ribbon is lit, from the word that is looked at to the answer.
@@ -105,7 +110,7 @@ function drawPath(group, look, plan, page) {
     `${under - 4} ${to[0]} ${over + 16}V${to[1]}` : `M${to[0]} ${bottom - 20}V${to[1]}`;
   const last = written.at(-1), y = last.y + last.height / 2;
   const joins = answer.y < last.y ? `M${last.x + last.width} ${y}H${answer.x}` :
-    `M${last.x + last.width / 2} ${last.y + last.height}V${answer.y}H${answer.x + 10}`;
+    `M${last.x + last.width / 2} ${last.y + last.height}V${answer.y}`;
   const words = look.lit ? `the last written word looks most at “${look.read[look.lit.j]}”: ` +
     `${look.lit.share.toFixed(2)}` : "the last vector becomes the next word";
   put.path(group, "lit", [{ key: "ribbon", d, "stroke-width": 3 + 9 * (look.lit?.share ?? 0.6),
@@ -113,10 +118,21 @@ function drawPath(group, look, plan, page) {
     ({ class: "ribbon crossing", "stroke-opacity": 0.85, ...one }));
   put.path(group, "pulse", page.pulsed ? [page.pulsed] : [], () =>
     ({ d, class: "pulse still", pathLength: 100, ...pen("--paper", 5, "7 200") }), String);
-  const share = look.lit ? [`looks most at it: ${look.lit.share.toFixed(2)}`] : [];
-  const left = share.length && from[0] < to[0] ? from[0] > 170 : from[0] > plan.width - 170;
-  put.label(group, "share", share, (text) => [text, from[0] + (left ? -16 : 16), under + 18,
-    `small halo${left ? " end" : ""}`]);
+  if (from) nameLook(group, look, { from, to, under, over, width: plan.width });
+}
+
+// Who looks at whom, beside the lit ribbon, where there is room.
+function nameLook(group, { lit, written, read }, { from, to, under, over, width }) {
+  const words = [written.at(-1), read[lit.j]].map((word) => `“${fitted(word, 70, 12)}”`);
+  const texts = [words.join(" looks most at "), `${words[0]} looks here`, "looks here"]
+    .map((text) => `${text}: ${lit.share.toFixed(2)}`);
+  const way = to[0] < from[0] ? -1 : 1;
+  const places = [[from[0], -way, under + 20], [to[0], way, over - 10]];
+  const all = texts.flatMap((text) => places.map((place) => [text, ...place]));
+  const [text, x, side, y] = all.find(([text, at, left]) =>
+    (left < 0 ? at : width - at) > textWidth(text, 12) + 18) ?? all.at(-1);
+  put.label(group, "look", [text], () =>
+    [text, x + side * 16, y, `small halo${side < 0 ? " end" : ""}`], () => "look");
 }
 
 function drawStageWords(group, look, plan, page) {

@@ -23,14 +23,17 @@ function flowControls(make, page) {
   const tour = make.choice("Tour", "stop", open);
   tour.classList.add("dense");
   page.controls.classList.add("close");
+  page.updates.push(() => { // a narrow page has no room for all stops
+    tour.scrollLeft = (tour.querySelector("[aria-pressed=true]")?.offsetLeft ?? 0) - 100;
+  });
   return [
+    tour,
     make.text("Text", "text", { size: 26 }),
     make.slider("Written", "written", most),
     make.play("written", most, 1200),
     shownWhile(page, "stop", ATTENTION, make.number("Row", "row",
       () => [0, (page.look?.queries?.length ?? 1) - 1], () => page.look?.row ?? 0)),
-    shownWhile(page, "stop", WARM, make.choice("Temperature", "temperature", [0.5, 1, 2])),
-    tour];
+    shownWhile(page, "stop", WARM, make.choice("Temperature", "temperature", [0.5, 1, 2]))];
 }
 
 // The stops that a model has: one that only reads writes nothing, one that only writes on has
@@ -91,7 +94,7 @@ function wholeTitle({ writes, translates, said, next, n }) {
   if (!writes) return `It reads ${n.words} tokens, and each becomes a vector of ${n.d} numbers`;
   const comes = `“${next.word}” (${percent(next.share)})`;
   if (!translates) return `After ${quoted(said)} comes ${comes}`;
-  return said ? `It has read the sentence, has written ${quoted(said)}, and says next: ${comes}` :
+  return said ? `It has read the sentence, written ${quoted(said)}, and says next: ${comes}` :
     `It has read the sentence, and its first word is ${comes}`;
 }
 

@@ -51,7 +51,7 @@ svg .small { font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .small:not([fill]) { fill: var(--soft); }
 svg .number { font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .size-13 { font-size: 13px; } svg .size-12 { font-size: 12px; }
-svg .size-15 { font-size: 15px; } svg .size-16 { font-size: 16px; }
+svg .size-16 { font-size: 16px; }
 svg .size-20 { font-size: 20px; font-weight: 600; }
 svg .answer { font-size: 28px; font-weight: 600; }
 svg .strong { font-weight: 600; } svg .sick { fill: var(--query); } svg .sound { fill: var(--key); }

@@ -19,7 +19,7 @@ export const ModelFlow = (view) => frame(view, {
 
 function flowControls(make, page) {
   const most = () => [0, page.flow?.most ?? 0];
-  const open = () => stopsOf(page.flow).map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`]);
+  const open = () => stopsOf(page.flow).map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`.trim()]);
   const tour = make.choice("Tour", "stop", open);
   tour.classList.add("dense");
   page.controls.classList.add("close");

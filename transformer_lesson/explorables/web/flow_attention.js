@@ -52,7 +52,8 @@ function matrixPlan({ keys, queries, lane, full, masked }, width) {
   const high = Math.max(13, Math.min(28, 216 / rows)), top = 62;
   const bottom = top + high * queries.length, end = top + high * rows + 134;
   return { wide, left, cell, high, top, bottom, end, across: cell * keys.length,
-    panel: wide ? { x: Math.min(width - panel, left + cell * columns + 60), y: 0, width: panel } : { x: 0, y: bottom + 146, width } };
+    panel: wide ? { x: Math.min(width - panel, left + cell * columns + 60), y: 0, width: panel } :
+      { x: 0, y: bottom + 146, width } };
 }
 
 // Q from the left, K from above, V downward to what is taken along, as thick as the weights.
@@ -63,14 +64,16 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
     ({ d, ...pen("--key", Math.min(14, cell * 0.4)), "stroke-opacity": 0.35 }));
   put.path(group, "Q", [`M${left - 18} ${middle}H${left - 3}`], (d) =>
     ({ d, ...pen("--query", Math.min(14, high * 0.6)), "stroke-opacity": 0.5 }));
-  const flows = [...shares].map((share, j) => ({ key: j, share })).filter((one) => one.share >= 0.02);
+  const flows = shares.map((share, j) => ({ key: j, share })).filter((one) => one.share >= 0.02);
   put.path(group, "V", flows, ({ key, share }) => ({
-    d: `M${x(key)} ${bottom + 46}C${x(key)} ${bottom + 84} ${sum[0]} ${bottom + 62} ${sum.join(" ")}`,
+    d: `M${x(key)} ${bottom + 46}C${x(key)} ${bottom + 84} ${sum[0]} ${bottom + 62} ` +
+      sum.join(" "),
     ...pen("--value", 1 + 13 * share), "stroke-opacity": 0.75, class: "quiet",
     ...told(`of the value of “${keys[key]}” it takes ${share.toFixed(3)}`, `key${key}`) }));
   const size = plan.wide ? 13 : 12;
   put.label(group, "key words", keys, (one, j) =>
-    [fitted(one, cell - 1, size, 600), x(j), 38, `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`],
+    [fitted(one, cell - 1, size, 600), x(j), 38,
+      `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`],
   (_, j) => j);
   const said = `what “${fitted(word, 90)}” takes along`, half = textWidth(said, 13) / 2 + 12;
   put.box(group, "sum", [said], () => ({
@@ -78,12 +81,14 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
     font: "size-13", class: "box marked" }), () => "sum");
   const names = [["K · offers", left, 16, "--key"], ["Q · asks", 0, top - 10, "--query"],
     ["V · hands over", 0, bottom + 76, "--value"]];
-  put.text(group, "names", names, ([text, at, y, color]) => ({ text: fitted(text, left + 40, 13, 600),
-    x: at, y, class: "strong size-13 halo", fill: `var(${color})` }), ([text]) => text);
+  put.text(group, "names", names, ([text, at, y, color]) => ({
+    text: fitted(text, left + 40, 13, 600), x: at, y,
+    class: "strong size-13 halo", fill: `var(${color})` }), ([text]) => text);
 }
 
 function drawMatrix(group, look, plan, page) {
-  const { queries, keys, row, head, weights, scores, masked } = look, { left, cell, high, top } = plan;
+  const { queries, keys, row, head, weights, scores, masked } = look;
+  const { left, cell, high, top } = plan;
   put.rect(group, "boxes", queries, (word, i) => ({
     class: "box", x: 0, y: top + high * i + 1, width: left - 18, height: high - 2, rx: 6,
     ...choosable(`row ${i}, “${word}”`, i === row, () => page.set({ row: i }), `query${i}`) }),
@@ -123,7 +128,8 @@ function drawSoftmax(group, { keys, marks, shares, masked, width }, { left, cell
 
 // All heads of all blocks as small matrices, each a button; the formula below. Returns where they
 // end.
-function drawHeads(group, { blocks, block, head, width, masked }, page, { panel: { x, y, width: room } }) {
+function drawHeads(group, { blocks, block, head, width, masked }, page, { panel }) {
+  const { x, y, width: room } = panel;
   const across = Math.min(8, blocks[0].shape[0]), side = Math.min(30, room / across - 4);
   const lines = Math.ceil(blocks[0].shape[0] / 8), tall = 22 + lines * (side + 5);
   const all = blocks.flatMap((weights, b) => Array.from({ length: weights.shape[0] }, (_, h) => ({

@@ -50,7 +50,8 @@ function stagePlan(look, width) {
   }
   if (!writes) return { ...plan, height: y };
   plan.decoder = { y, height: STAGE.band };
-  const answerWide = (word) => Math.min(width, textWidth(word, STAGE.large, 600) + STAGE.unit + 126);
+  const answerWide = (word) =>
+    Math.min(width, textWidth(word, STAGE.large, 600) + STAGE.unit + 126);
   const inFlow = (words, word) => wrapped([...words.map(size), answerWide(word)],
     { x: 0, y: y + STAGE.band + 44, width, high: STAGE.answer, gap: 8 });
   const now = inFlow(look.written, next.word), start = whole.length - look.most - 1;
@@ -162,11 +163,11 @@ function drawAnswer(group, look, { answer }, page) {
   const more = written.length < full, wide = Math.min(textWidth(next.word, STAGE.large, 600),
     width - STAGE.unit - 120);
   const words = `next comes “${next.word}”: ${next.share.toFixed(3)}`;
-  const count = written.length - (full - most);
+  const write = () => page.set({ written: written.length - (full - most) + 1 });
   put.rect(group, "box", [next], () => ({
     class: "box marked", x, y, width, height, rx: 12,
-    ...(more ? choosable(`${words}; write it`, false, () => page.set({ written: count + 1 }), "lit") :
-      told(words, "lit")) }), () => "box");
+    ...(more ? choosable(`${words}; write it`, false, write, "lit") : told(words, "lit")) }),
+  () => "box");
   put.label(group, "word", [next], () =>
     [fitted(next.word, wide + 1, STAGE.large, 600), x + 18, y + 41, "answer"], () => "word");
   put.rect(group, "bar", [next], () => ({

@@ -19,7 +19,8 @@ export const ModelFlow = (view) => frame(view, {
 
 function flowControls(make, page) {
   const most = () => [0, page.flow?.most ?? 0];
-  const open = () => stopsOf(page.flow).map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`.trim()]);
+  const open = () => stopsOf(page.flow)
+    .map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`.trim()]);
   const tour = make.choice("Tour", "stop", open);
   tour.classList.add("dense");
   page.controls.classList.add("close");
@@ -49,7 +50,8 @@ function drawFlow(state, page, loaded) {
   if (typeof flow === "string") return flow;
   page.flow = flow;
   followWriting(page, flow, state);
-  const last = Math.min(state.stop, TOUR.length - 1), stop = stopsOf(flow).includes(last) ? last : 0;
+  const last = Math.min(state.stop, TOUR.length - 1);
+  const stop = stopsOf(flow).includes(last) ? last : 0;
   const look = page.look = lookAt(flow, stop, state);
   const scene = TOUR[stop].draw.name;
   for (const [name, group] of svg.layers ?? []) {
@@ -130,14 +132,15 @@ const TOUR = [
     title: (look) => `In the sentence that was read, ${looksAt(look)}`,
     says: (look) => `Keys and values come from the encoder. ${SOFTMAX} ${inCode(look)}` },
   { name: "blocks again", draw: drawBuilding,
-    title: ({ next, n }) => `Block after block the vector is reworked, until it says “${next.word}”`,
+    title: ({ next }) =>
+      `Block after block the vector is reworked, until it says “${next.word}”`,
     says: ({ written }) => `The vector of “${written.at(-1)}” after each step, read as if the ` +
       "blocks ended there. Thinking is the feed-forward network, for each word by itself." },
   { name: "next word", draw: drawNextWords,
     title: ({ next, temperature }) =>
       `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
-    says: (look) => `The last vector gives a logit to each of ${look.logits.length} words, softmax ` +
-      `makes shares of them. Next: ${likeliestOf(look)}. The lower the temperature, the surer.` }];
+    says: (look) => `The last vector gives a logit to each of ${look.logits.length} words, ` +
+      `softmax makes shares of them. Next: ${likeliestOf(look)}. The lower the temperature, the surer.` }];
 
 // What is told, and the most that is told while the model writes on.
 function flowFacts(look) {

@@ -60,18 +60,16 @@ svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
 svg .struck { text-decoration: line-through; }
 svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
-svg .panel { stroke: var(--line); stroke-width: 1.5; }
-svg .column:hover { stroke: var(--soft); }
 svg .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
-svg .open-box, svg .bar-place { fill: transparent; stroke: none; }
-svg .open-box[aria-pressed="true"], svg .picked { stroke: var(--query); stroke-width: 2; }
+svg .bar-place { fill: transparent; stroke: none; }
+svg .picked { stroke: var(--query); stroke-width: 2; }
 svg .box { fill: var(--card); stroke: var(--line); }
 svg [aria-pressed="true"] .box, svg .box[aria-pressed="true"] { stroke: var(--query);
   stroke-width: 2.5; }
 svg .marked { stroke: var(--value); stroke-width: 2.5; }
 svg .cell { stroke: var(--paper); stroke-width: 1; }
 svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
-svg .flat { stroke-linecap: butt; } svg .crossing { stroke: var(--value); }
+svg .crossing { stroke: var(--value); }
 svg .pulse { stroke-dashoffset: 7; opacity: 0; animation: pulse 1s; }
 @keyframes pulse { from { stroke-dashoffset: 7; opacity: .8; }
   to { stroke-dashoffset: -100; opacity: .8; } }

@@ -45,7 +45,7 @@ export function drawAttention(group, look, page) {
 
 // Rows and columns have the size that they have when everything has been written.
 function matrixPlan({ keys, queries, lane, full, masked }, width) {
-  const wide = width >= 700, left = wide ? 112 : 64, panel = wide ? 250 : 0;
+  const wide = width >= 700, left = wide ? 112 : 74, panel = wide ? 250 : 0;
   const rows = lane === "written" ? full : queries.length;
   const columns = masked ? full : keys.length;
   const cell = Math.min(76, (width - left - panel - (wide ? 24 : 0)) / columns);
@@ -80,7 +80,7 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
     x: Math.max(0, sum[0] - half), y: sum[1], width: 2 * half, height: 26, rx: 8, word: said,
     font: "size-13", class: "box marked" }), () => "sum");
   const names = [["K · offers", left, 16, "--key"], ["Q · asks", 0, top - 10, "--query"],
-    ["V · hands over", 0, bottom + 76, "--value"]];
+    ["V · gives", 0, bottom + 76, "--value"]];
   put.text(group, "names", names, ([text, at, y, color]) => ({
     text: fitted(text, left + 40, 13, 600), x: at, y,
     class: "strong size-13 halo", fill: `var(${color})` }), ([text]) => text);
@@ -93,7 +93,7 @@ function drawMatrix(group, look, plan, page) {
     class: "box", x: 0, y: top + high * i + 1, width: left - 18, height: high - 2, rx: 6,
     ...choosable(`row ${i}, “${word}”`, i === row, () => page.set({ row: i }), `query${i}`) }),
   (_, i) => i);
-  const size = high < 17 ? 12 : 14;
+  const size = high < 17 || !plan.wide ? 12 : 14;
   put.label(group, "words", queries, (word, i) => [
     fitted(word, left - 26, size), (left - 18) / 2, top + high * (i + 0.5) + size * 0.36,
     `middle size-${size}${i === row ? " strong" : ""}`], (_, i) => i);

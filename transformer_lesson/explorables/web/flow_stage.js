@@ -4,7 +4,7 @@ import { choosable, fitted, layer, pen, put, textLines, textWidth, told,
   wrapped } from "./draw.js";
 import { firstLargest } from "./ranking.js";
 
-const STAGE = { word: 34, band: 72, gap: 28, between: 76, answer: 62, unit: 88, large: 28 };
+const STAGE = { word: 34, band: 72, gap: 28, between: 66, answer: 62, unit: 88, large: 28 };
 
 export const percent = (share) => share > 0.995 ? "> 99 %" : share < 0.001 ? "< 0.1 %" :
   `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
@@ -51,9 +51,9 @@ function stagePlan(look, width) {
   if (!writes) return { ...plan, height: y };
   plan.decoder = { y, height: STAGE.band };
   const answerWide = (word) =>
-    Math.min(width, textWidth(word, STAGE.large, 600) + STAGE.unit + 126);
-  const inFlow = (words, word) => wrapped([...words.map(size), answerWide(word)],
-    { x: 0, y: y + STAGE.band + 44, width, high: STAGE.answer, gap: 8 });
+    Math.min(width, textWidth(word, STAGE.large, 600) + STAGE.unit + 120);
+  const inFlow = (words, word) => wrapped([...words.map((one) => size(one) - 4), answerWide(word)],
+    { x: 0, y: y + STAGE.band + 44, width, high: STAGE.answer, gap: 5 });
   const now = inFlow(look.written, next.word), start = whole.length - look.most - 1;
   const ends = whole.slice(Math.max(0, start)).map((word, i) =>
     inFlow(whole.slice(0, start + i), word).bottom);

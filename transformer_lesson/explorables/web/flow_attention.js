@@ -34,13 +34,13 @@ export function attentionAt(look, state) {
 
 const chosen = (value, n) => (value === null ? [] : [Math.min(value, n - 1)]);
 
-export function drawAttention(group, look, page) {
+export function drawStreamsOfAttention(group, look, page) {
   const plan = matrixPlan(look, page.width);
   drawStreams(layer(group, "streams"), look, plan);
   drawMatrix(layer(group, "matrix"), look, plan, page);
   drawSoftmax(layer(group, "softmax"), look, plan);
   const rest = plan.wide ? 0 : plan.end - plan.bottom - 134; // that the model has yet to write
-  return Math.max(plan.end, rest + drawHeads(layer(group, "heads"), look, page, plan));
+  return Math.max(plan.end, rest + drawHeadMaps(layer(group, "heads"), look, page, plan));
 }
 
 // Rows and columns have the size that they have when everything has been written.
@@ -128,7 +128,7 @@ function drawSoftmax(group, { keys, marks, shares, masked, width }, { left, cell
 
 // All heads of all blocks as small matrices, each a button; the formula below. Returns where they
 // end.
-function drawHeads(group, { blocks, block, head, width, masked }, page, { panel }) {
+function drawHeadMaps(group, { blocks, block, head, width, masked }, page, { panel }) {
   const { x, y, width: room } = panel;
   const across = Math.min(8, blocks[0].shape[0]), side = Math.min(30, room / across - 4);
   const lines = Math.ceil(blocks[0].shape[0] / 8), tall = 22 + lines * (side + 5);

@@ -97,7 +97,7 @@ export function drawBuilding(group, look, page) {
 }
 
 // The likeliest words, each a bar of its share.
-export function drawNextWords(group, look, page) {
+export function drawLikeliest(group, look, page) {
   const { best, logits } = look, { width } = page, name = width < 700 ? 100 : 190;
   const unit = width - name - 74, high = 42;
   put.rect(group, "bars", best, ({ share }, i) => ({

@@ -29,7 +29,7 @@ export function drawStage(group, look, page) {
   drawBands(layer(group, "bands"), look, plan, page);
   drawPath(layer(group, "path"), look, plan, page);
   drawStageWords(layer(group, "words"), look, plan, page);
-  if (look.writes) drawAnswer(layer(group, "answer"), look, plan, page);
+  if (look.writes) drawNextWord(layer(group, "answer"), look, plan, page);
   return plan.height;
 }
 
@@ -151,14 +151,14 @@ function drawStageWords(group, look, plan, page) {
     fitted(one.word, one.place.width - 8, 16), one.place.x + one.place.width / 2,
     one.place.y + 22.5, `middle size-16${isLit(one) || last(one) ? " strong" : ""}`,
     { fill: isLit(one) || last(one) ? null : "var(--soft)" }]);
-  const names = [["it reads", plan.read], ["it has written", plan.written]]
+  const names = [["it reads", plan.read], [look.translates ? "it has written" : "read and written", plan.written]]
     .filter(([, places]) => places?.length);
   put.text(group, "names", names, ([text, [first]]) => [text, 0, first.y - 6, "small halo"],
     ([text]) => text);
 }
 
 // The next word, large, with its share as a bar; a click writes it.
-function drawAnswer(group, look, { answer }, page) {
+function drawNextWord(group, look, { answer }, page) {
   const { next, written, most, full } = look, { x, y, width, height } = answer;
   const more = written.length < full, wide = Math.min(textWidth(next.word, STAGE.large, 600),
     width - STAGE.unit - 120);

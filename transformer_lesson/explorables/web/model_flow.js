@@ -1,9 +1,9 @@
 // One word on its way through a model: the whole at one look, and a tour of what happens inside.
 
 import { fitted, layer } from "./draw.js";
-import { attentionAt, drawAttention } from "./flow_attention.js";
+import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
 import { flowFor } from "./flow_pass.js";
-import { drawBuilding, drawNextWords, drawVectors } from "./flow_rows.js";
+import { drawBuilding, drawLikeliest, drawVectors } from "./flow_rows.js";
 import { drawStage, litWord, percent } from "./flow_stage.js";
 import { frame, remembered, shownWhile } from "./frame.js";
 import { softmax } from "./generation.js";
@@ -49,10 +49,10 @@ function drawFlow(state, page, loaded) {
   const flow = flowFor(state, page, loaded), { svg } = page;
   if (typeof flow === "string") return flow;
   page.flow = flow;
-  followWriting(page, flow, state);
+  state = { ...state, row: rowOf(page, flow, state) };
   const last = Math.min(state.stop, TOUR.length - 1);
   const stop = stopsOf(flow).includes(last) ? last : 0;
-  const look = page.look = lookAt(flow, stop, state);
+  const look = page.look = lookAtStop(flow, stop, state);
   const scene = TOUR[stop].draw.name;
   for (const [name, group] of svg.layers ?? []) {
     if (name !== scene && svg.layers.delete(name)) group.remove();
@@ -61,17 +61,17 @@ function drawFlow(state, page, loaded) {
   return { ...flowFacts(look), height };
 }
 
-// A row that was chosen among the written words is left when the model writes on.
-function followWriting(page, { written }, { text, stop, row }) {
+// The chosen row; one that was chosen among the written words is left when the model writes on.
+function rowOf(page, { written }, { text, stop, row }) {
   const before = page.wrote, now = { text, n: written.length };
   page.wrote = now;
   page.pulsed = before?.text === text && before.n < now.n ? now.n : page.pulsed;
-  if (before?.text === text && before.n !== now.n && row !== null && stop > 3) {
-    page.set({ row: null });
-  }
+  if (before?.text !== text || before.n === now.n || row === null || stop <= 3) return row;
+  page.set({ row: null });
+  return null;
 }
 
-function lookAt(flow, stop, state) {
+function lookAtStop(flow, stop, state) {
   const { read, written, translates, token, model } = flow, look = { ...flow, flow, stop };
   look.said = (translates ? written.slice(1) : written).join(" ");
   look.lit = litWord(flow);
@@ -123,12 +123,12 @@ const TOUR = [
     title: () => "Each place adds a pattern of its own, so that a word differs from place to place",
     says: () => "Word plus place is what enters the blocks. Where the places show nothing, the " +
       "model tells them apart later, in queries and keys." },
-  { name: "encoder", draw: drawAttention, title: (look) => `In the encoder, ${looksAt(look)}`,
+  { name: "encoder", draw: drawStreamsOfAttention, title: (look) => `In the encoder, ${looksAt(look)}`,
     says: (look) => `Every word may look at all the others. ${SOFTMAX} ${inCode(look)}` },
-  { name: "looks back", draw: drawAttention,
+  { name: "looks back", draw: drawStreamsOfAttention,
     title: (look) => `Among the words written so far, ${looksAt(look)}`,
     says: (look) => `The mask (×) hides what comes later. ${SOFTMAX} ${inCode(look)}` },
-  { name: "looks at source", draw: drawAttention,
+  { name: "looks at source", draw: drawStreamsOfAttention,
     title: (look) => `In the sentence that was read, ${looksAt(look)}`,
     says: (look) => `Keys and values come from the encoder. ${SOFTMAX} ${inCode(look)}` },
   { name: "blocks again", draw: drawBuilding,
@@ -136,7 +136,7 @@ const TOUR = [
       `Block after block the vector is reworked, until it says “${next.word}”`,
     says: ({ written }) => `The vector of “${written.at(-1)}” after each step, read as if the ` +
       "blocks ended there. Thinking is the feed-forward network, for each word by itself." },
-  { name: "next word", draw: drawNextWords,
+  { name: "next word", draw: drawLikeliest,
     title: ({ next, temperature }) =>
       `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
     says: (look) => `The last vector gives a logit to each of ${look.logits.length} words, ` +

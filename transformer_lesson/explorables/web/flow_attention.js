@@ -40,7 +40,7 @@ export function drawStreamsOfAttention(group, look, page) {
   drawMatrix(layer(group, "matrix"), look, plan, page);
   drawSoftmax(layer(group, "softmax"), look, plan);
   const rest = plan.wide ? 0 : plan.end - plan.bottom - 134; // that the model has yet to write
-  return Math.max(plan.end, rest + drawHeadMaps(layer(group, "heads"), look, page, plan));
+  return Math.max(plan.end, rest + drawBlocksOfHeads(layer(group, "heads"), look, page, plan));
 }
 
 // Rows and columns have the size that they have when everything has been written.
@@ -128,7 +128,7 @@ function drawSoftmax(group, { keys, marks, shares, masked, width }, { left, cell
 
 // All heads of all blocks as small matrices, each a button; the formula below. Returns where they
 // end.
-function drawHeadMaps(group, { blocks, block, head, width, masked }, page, { panel }) {
+function drawBlocksOfHeads(group, { blocks, block, head, width, masked }, page, { panel }) {
   const { x, y, width: room } = panel;
   const across = Math.min(8, blocks[0].shape[0]), side = Math.min(30, room / across - 4);
   const lines = Math.ceil(blocks[0].shape[0] / 8), tall = 22 + lines * (side + 5);

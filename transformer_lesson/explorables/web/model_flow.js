@@ -5,7 +5,7 @@ import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
 import { flowFor } from "./flow_pass.js";
 import { drawBuilding, drawLikeliest, drawVectors } from "./flow_rows.js";
 import { drawStage, litWord, percent } from "./flow_stage.js";
-import { frame, remembered, shownWhile } from "./frame.js";
+import { frame, shownWhile } from "./frame.js";
 import { softmax } from "./generation.js";
 import { fromLargest } from "./ranking.js";
 import { modelOf } from "./weights.js";
@@ -72,7 +72,7 @@ function rowOf(page, { written }, { text, stop, row }) {
 }
 
 function lookAtStop(flow, stop, state) {
-  const { read, written, translates, token, model } = flow, look = { ...flow, flow, stop };
+  const { read, written, translates, token, model } = flow, look = { ...flow, stop };
   look.said = (translates ? written.slice(1) : written).join(" ");
   look.lit = litWord(flow);
   if (flow.writes) {

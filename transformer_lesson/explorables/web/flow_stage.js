@@ -151,7 +151,8 @@ function drawStageWords(group, look, plan, page) {
     fitted(one.word, one.place.width - 8, 16), one.place.x + one.place.width / 2,
     one.place.y + 22.5, `middle size-16${isLit(one) || last(one) ? " strong" : ""}`,
     { fill: isLit(one) || last(one) ? null : "var(--soft)" }]);
-  const names = [["it reads", plan.read], [look.translates ? "it has written" : "read and written", plan.written]]
+  const second = look.translates ? "it has written" : "read and written";
+  const names = [["it reads", plan.read], [second, plan.written]]
     .filter(([, places]) => places?.length);
   put.text(group, "names", names, ([text, [first]]) => [text, 0, first.y - 6, "small halo"],
     ([text]) => text);

@@ -135,7 +135,7 @@ def test_what_is_opened_by_itself_is_the_clearest_look_at_another_word(show):
         elif stop == 4:
             weights[:, -1, [0, -1]] = 0
         rows = weights.amax(-1) if stop == 3 else weights[:, -1:].amax(-1)
-        head, row = divmod(first_largest(rows.flatten()), rows.shape[1])
+        head, row = divmod(int(first_largest(rows.flatten())), rows.shape[1])
         words = read[row] if stop == 3 else wrote[-1]
         assert f"block 1, head {head}" in page.written() and f"“{words}” looks most" in page.title
 

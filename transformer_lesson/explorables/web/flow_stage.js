@@ -130,10 +130,10 @@ function nameLook(group, { lit, written, read }, { from, to, under, over, width 
   const way = to[0] < from[0] ? -1 : 1;
   const places = [[from[0], -way, under + 20], [to[0], way, over - 10]];
   const all = texts.flatMap((text) => places.map((place) => [text, ...place]));
-  const [text, x, side, y] = all.find(([text, at, left]) =>
-    (left < 0 ? at : width - at) > textWidth(text, 12) + 18) ?? all.at(-1);
-  put.label(group, "look", [text], () =>
-    [text, x + side * 16, y, `small halo${side < 0 ? " end" : ""}`], () => "look");
+  const fits = all.filter(([text, at, side]) =>
+    (side < 0 ? at : width - at) > textWidth(text, 12) + 22);
+  put.label(group, "look", fits.slice(0, 1), ([text, x, side, y]) =>
+    [text, x + side * 16, y, `small halo${side < 0 ? " end" : ""}`]);
 }
 
 function drawStageWords(group, look, plan, page) {

@@ -49,7 +49,7 @@ def slice_for(name: str, cells: list[str]) -> list[ast.stmt]:
     `table.append(1)`, or a call of a function that does so. Statements after the check of the
     name's last definition are ignored, with two exceptions: an exercise's function is the version
     written last, and a name not bound before may be bound anywhere. A blank stub is not a
-    definition if there is one with a body.
+    definition if there is one with a body; what `mine` gives back is never one.
 
     Raises:
         SyntaxError: a cell that defines the name is not valid Python.
@@ -62,6 +62,7 @@ def slice_for(name: str, cells: list[str]) -> list[ast.stmt]:
             if _defines(name, cell):
                 broken[i] = SyntaxError(MERGED) if CONFLICT.search(cell) else error
     statements = _without_blank_stubs(statements)
+    statements = [one for one in statements if name not in one.binds or not _gives_back(one)]
     defined = [one for one in statements if name in one.binds and not isinstance(one.node, IMPORTS)]
     attempts = {one.cell for one in defined if not _is_stub(one.node)}
     if broken and max(broken) > max(attempts, default=-1):
@@ -96,6 +97,11 @@ def _without_blank_stubs(statements: list[Statement]) -> list[Statement]:
         if is_lambda or isinstance(node, DEFINITIONS) and not _is_stub(node):
             written |= binds
     return [one for one in statements if not (_is_stub(one.node) and one.binds <= written)]
+
+
+def _gives_back(one: Statement) -> bool:
+    """Return whether a lesson takes functions from `mine`: that is nobody's answer."""
+    return isinstance(one.node, ast.Assign) and "mine" in one.uses
 
 
 def _is_stub(node: ast.stmt) -> bool:

@@ -84,14 +84,14 @@ def test_a_learner_who_goes_on_to_lesson_10(chosen, copies):
 def test_a_learner_whose_files_were_edited_and_damaged(copies):
     files = copies / FOLDER
     files.mkdir()
-    stub = "def attention_scores(Q, K):\n    raise NotImplementedError\n"
+    name = "scaled_dot_product_attention"
+    stub = f"def {name}(Q, K, V, mask=None):\n    raise NotImplementedError\n"
     wrong = "def layer_norm(x, gamma, beta, epsilon):\n    return x + later\n"
-    (files / "lesson_03.py").write_text(
-        f"LIMIT = 7\n# %% attention_scores\n{stub}\n# %% notes\nA = 1\n"
-    )
+    (files / "lesson_03.py").write_text(f"LIMIT = 7\n# %% {name}\n{stub}\n# %% notes\nA = 1\n")
     (files / "lesson_04.py").write_text("# %% split_heads\ndef split_heads(x, n_heads:\n")
     (files / "lesson_05.py").write_text(f"# %% layer_norm\n{wrong}\n# %% notes\nlater = 1\n")
-    assert_passes(every_second(5) | {"layer_norm": drawn(0)["layer_norm"]}, copies)
+    damaged = {one: drawn(0)[one] for one in (name, "layer_norm")}
+    assert_passes(every_second(5) | damaged, copies)
     text = (files / "lesson_03.py").read_text()
     assert "LIMIT = 7\n" in text and "# %% notes\nA = 1\n" in text
     assert (files / "lesson_04.damaged-1.py").exists()

@@ -168,52 +168,6 @@ def attention_scores(Q, K):
     )
 
 
-@breaks("a mask that shows later keys")
-def _no_later_key(answer, inputs: tuple, mask: Tensor) -> str | None:
-    later = mask[0, 0].triu(diagonal=1).nonzero()
-    if len(later) == 0:
-        return None
-    query, key = later[0].tolist()
-    return (
-        f"In your mask, query {query} may attend to key {key}, which comes later.\n"
-        "True means: may attend."
-    )
-
-
-def _causal_inputs(draw: Draw) -> tuple:
-    n = draw.unless_unseen(draw.one_of((5, 3, 1, 2, 7, 97)), 8, 96)
-    return (min(n, *draw.small[1:], 97),)
-
-
-@exercise(
-    reference="transformer_lesson.model.masks:causal_mask",
-    make_inputs=_causal_inputs,
-    draws=6,
-    returns={"mask": "batch head query key"},
-    hints=(
-        "Rows are queries, columns are keys. Row i is True for columns 0 to i.",
-        "That is a lower triangle with its diagonal: `torch.tril`. Make it boolean, and give "
-        "it two leading axes of size 1 that broadcast over batch and head.",
-        "`torch.ones(n, n, dtype=torch.bool).tril()[None, None]`",
-    ),
-    invariants=(_no_later_key,),
-)
-def causal_mask(n):
-    """Return the mask that lets each position attend to itself and those before it."""
-    square = torch.ones(n, n, dtype=torch.bool)
-    lower = choose(
-        square.tril(choose(0, not_itself=-1, one_ahead=1)),
-        upper=square.triu(),
-        everything=square,
-        itself_alone=torch.eye(n, dtype=torch.bool),
-        window=square.tril().triu(-3),
-        first_row_empty=square.tril() & (torch.arange(n) > 0)[:, None],
-    )
-    allowed = choose(lower, inverted=~lower)
-    mask = choose(allowed[None, None], no_axes=allowed, one_axis=allowed[None])
-    return choose(mask, numbers=mask.float(), bytes=mask.byte())
-
-
 def _attention_inputs(draw: Draw) -> tuple:
     """All kinds of masks, numbers of leading axes, and scores so large that exp overflows."""
     leading, axes = draw.one_of(

@@ -41,6 +41,13 @@ def test_a_link_leads_somewhere(path):
         assert not anchor or anchor in anchors(target), f"[{text}]({link})"
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_heading_named_behind_a_link_to_a_lesson_is_one_of_that_lesson(path):
+    for link, name in re.findall(r"\]\(([^)\s]+\.ipynb)\), \*([^*]+)\*", prose(path)):
+        headings = re.findall(r"^#+ (.+)$", prose(path.parent / link), re.MULTILINE)
+        assert any(name in heading for heading in headings), f"{name} is not in {link}"
+
+
 @each_notebook
 def test_the_code_is_named_by_its_place_and_a_function_leads_to_its_definition(path):
     code = prose(path).rpartition("**The code:**")[2].partition("\n")[0]

@@ -1,13 +1,12 @@
 """A learner's own model as one file: opened from the disk, offline, stepped and clicked."""
 
-import re
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from tests.explorables.conftest import show, tab
-from tests.explorables.forward_pass import forward_pass, three_digits
+from tests.explorables.forward_pass import forward_pass
 from tests.mine.small_translator import SOURCES, small_translator
 from transformer_lesson import mine
 from transformer_lesson.generation import generate
@@ -18,8 +17,6 @@ pytestmark = pytest.mark.browser
 __all__ = ["show", "tab"]  # fixtures here, too
 
 SENTENCE = SOURCES[0]
-OUTPUT = """[...root.querySelectorAll("label")].find(one => one.textContent.startsWith("Step"))
-    .querySelector("output").textContent"""
 
 
 @pytest.fixture(scope="module")
@@ -39,23 +36,24 @@ def shown(show, own, tmp_path):
 
 def test_its_words_and_weights_are_the_learners(shown, own):
     model, tokenizer = own[0].as_the_packages(), own[1]
-    told = [words for words in shown.told() if words.startswith("row ")][-3:]
+    shown.set(stop=5)
+    told = [words for words in shown.told() if words.startswith("row ")]
     rows = [words.split("“")[1].split("”")[0] for words in told]
     source = [*tokenizer.encode(SENTENCE), tokenizer.eos_id]
     ids = [tokenizer.bos_id, *generate(model, source, 2).ids[0]]
     assert rows == list(map(tokenizer.token, ids))
-    name = "decoder.1.cross_attention.weights"
-    number = re.search(rf"{name} \(.* of “[^”]+” is ([\d.e-]+):", shown.said)[1]
-    value = forward_pass(model, {"source": source, "target": ids}).values[name]
-    at = zip(shown.get("head", "row", "number"), value.shape, strict=True)
-    place = [min(i, n - 1) for i, n in at]
-    assert three_digits(float(number), value[tuple(place)].item())
+    (head,) = [text for text in shown.written() if text.startswith("block 1, head ")]
+    weights = forward_pass(model, {"source": source, "target": ids}).values[
+        "decoder.1.cross_attention.weights"
+    ][int(head.split()[-1])]
+    cells = [words for words in shown.told() if " looks at “" in words]
+    drawn = [float(words.rpartition(" ")[2]) for words in cells]
+    assert drawn == pytest.approx(weights.flatten().tolist(), abs=6e-4)
     shown.page.get_by_label("Text").fill(SOURCES[1])
-    assert shown.get("text") == SOURCES[1] and number not in shown.said
-    shown.set(step=99, text=SENTENCE)
-    last = shown.read(OUTPUT)
-    assert shown.said.startswith(f"Step {last} of {last}, ")
-    assert shown.title.startswith("After “" + " ".join(rows) + "” comes")
+    assert shown.get("text") == SOURCES[1]
+    assert [words for words in shown.told() if " looks at “" in words] != cells
+    shown.set(stop=0, text=SENTENCE)
+    assert f"“{' '.join(rows[1:])}”" in shown.title
 
 
 def test_a_gpt_has_a_page_too(show):
@@ -63,6 +61,5 @@ def test_a_gpt_has_a_page_too(show):
     model = size_and_text.build(tokenizer.vocab_size, d_model=8).eval()
     writer = SimpleNamespace(save_html=lambda path: mine.page(path, "a type", model, tokenizer))
     page = show(writer)
-    page.set(step=99)
     assert "t y p e" in page.title
     assert page.page.title() == "explorable: a model of my own, word by word"

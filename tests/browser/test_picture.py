@@ -95,7 +95,7 @@ def test_the_readme_shows_what_a_learner_sees(open_lesson):
 
 def test_the_readme_opens_with_the_flagship(chromium, tmp_path):
     shown = Shown(chromium)
-    shown.open(ModelFlow(written=5, row=5, head=4), tmp_path, {"width": 1180, "height": 700})
+    shown.open(ModelFlow(), tmp_path, {"width": 1180, "height": 700})
     words = [shown.title, shown.said]
     if WRITES in os.environ:
         picture = Image.open(io.BytesIO(shown.page.locator("section").screenshot()))

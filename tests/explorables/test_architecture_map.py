@@ -67,7 +67,7 @@ def parts_in_order(kind: str, norm_position: str) -> list[str]:
 
 
 def test_boxes_and_the_ways_around_them_are_drawn_as_the_models_call_them(show):
-    page, masked = show(ArchitectureMap(unfolded=True)), {}
+    page, masked = show(ArchitectureMap()), {}
     for kind, norm_position in product(KINDS, ("post", "pre")):
         page.set(kind=kind, norm_position=norm_position)
         page.page.evaluate(SETTLED)
@@ -99,30 +99,26 @@ def check_ways_around(boxes: list, paths: list[str], norms: list[str]) -> None:
     assert starts == {}
 
 
-@pytest.mark.parametrize("unfolded", [False, True])
-def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path, unfolded):
-    page = show(ArchitectureMap("Positional encoding", unfolded=unfolded, here=""))
+def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path):
+    page = show(ArchitectureMap("Positional encoding"))
     lesson, link = facts(), page.page.get_by_role("link", name=re.compile("^Open lesson"))
-    if unfolded:
-        page.click("How it is computed")
+    page.click("How it is computed")
     for part in PARTS:
         page.set(kind="decoder-only" if part == "GPT block" else "encoder-decoder")
         page.named(re.compile(f"^{re.escape(part)}( \\(norm\\))?,")).first.focus()
         page.press("Enter")
         assert page.get("part") == part
         title, file, *_ = LESSONS[number := PARTS[part].lesson]
-        assert link.inner_text() == f"Open lesson {number}" + f": {title}" * unfolded
+        assert link.inner_text() == f"Open lesson {number}: {title}"
         assert link.get_attribute("href") == file
-        said, card = PARTS[part].what, page.page.locator(".card").inner_text()
-        if unfolded:
-            assert all(card.count(lesson[part][one]) == 1 for one in ("what", "formula", "shapes"))
-            said = f"{part} (lesson {number}) appears "
-            behind = ", ".join(one.title for one in DEEPER.values() if one.lesson == number)
-            page.click("How it is computed")
-            card = page.page.locator(".card").inner_text()
-            assert ("Deeper: " in card) == bool(behind) and behind in card
-            page.click("How it is computed")
-        assert page.said.startswith(said)
+        card = page.page.locator(".card").inner_text()
+        assert all(card.count(lesson[part][one]) == 1 for one in ("what", "formula", "shapes"))
+        behind = ", ".join(one.title for one in DEEPER.values() if one.lesson == number)
+        page.click("How it is computed")
+        card = page.page.locator(".card").inner_text()
+        assert ("Deeper: " in card) == bool(behind) and behind in card
+        page.click("How it is computed")
+        assert page.said.startswith(f"{part} (lesson {number}) appears ")
     there, name = tmp_path / "explorable.html", "02_positional_encoding.html"
     for here in ("00_start_here.html", name):  # from a page to a page, and already there
         there = there.rename(tmp_path / here)
@@ -131,22 +127,8 @@ def test_a_box_chooses_its_part_and_its_lesson_is_linked(show, tmp_path, unfolde
         assert link.is_visible() == (here != name)
 
 
-def test_a_lessons_own_map_does_not_offer_it_and_one_without_a_part_stands_at_the_end(show):
-    page = show(ArchitectureMap("Attention"))
-    shown = {"Attention": "", "Masked attention": "", "Feed-forward": "Open lesson 05"}
-    for part, link in [*shown.items(), ("Attention", "")]:
-        page.set(part=part)
-        assert "".join(page.page.get_by_role("link").all_inner_texts()) == link
-    page = show(ArchitectureMap("Linear + softmax", here="09"))
-    station = "lesson 09, Inference: you are here"
-    assert page.told()[-1:] == [one for one in page.told() if "you are here" in one] == [station]
-    assert page.written()[-2:] == ["here · 09", "Inference"]
-    page.named(station, "img").click(timeout=5000)
-    assert page.get("part") == "Linear + softmax"
-
-
 def test_what_a_part_does_comes_first_and_its_formula_by_a_click(show):
-    page, part = show(ArchitectureMap("Feed-forward", unfolded=True)), PARTS["Feed-forward"]
+    page, part = show(ArchitectureMap("Feed-forward")), PARTS["Feed-forward"]
     card = page.page.locator(".card")
     for shown in (False, True, False):
         text = card.inner_text()
@@ -155,30 +137,9 @@ def test_what_a_part_does_comes_first_and_its_formula_by_a_click(show):
         page.click("How it is computed")
 
 
-def test_folded_it_is_a_line_in_the_order_of_the_lessons_and_unfolds(show, progress):
-    progress("sinusoidal_encoding", "feed_forward")
-    for kind, absent in {"encoder-decoder": {"GPT block"}, "decoder-only": {"Attention"}}.items():
-        page = show(ArchitectureMap("Multi-head attention", kind=kind))
-        line = [words.split(",")[0] for words in page.told()]
-        assert line == [part for part in PARTS if part in line] and not absent & {*line}
-        assert page.told()[line.index("Multi-head attention")].endswith("built yet, you are here")
-        assert {"01", "02 ✓", "here · 04", "05 ✓", "07"} <= {*page.written()}
-        assert page.title == "Multi-head attention, between Masked attention and Add & norm"
-        assert not page.named("pre").is_visible()
-    page.set(kind="encoder-decoder", norm_position="pre", part="Cross-attention")
-    for unfolded, button, most in ((False, "Unfold the map", 150), (True, "Fold it", 620)):
-        for width in (1280, 884):
-            page.page.set_viewport_size({"width": width, "height": 800})
-            page.set()
-            assert page.read("root.querySelector('section').offsetHeight") <= most
-        assert page.get("unfolded") == unfolded == page.named("pre").is_visible()
-        page.click(button)
-    assert "here" not in " ".join(show(ArchitectureMap("Attention", unfolded=True)).told())
-
-
 def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
     progress("sinusoidal_encoding", "feed_forward", "attention_scores", "layer_norm")
-    page = show(ArchitectureMap("Feed-forward", unfolded=True))
+    page = show(ArchitectureMap("Feed-forward"))
     built = {"Positional encoding", "Feed-forward"}
     for words in page.told():
         part = words.split(",")[0].split(" (")[0]
@@ -194,7 +155,7 @@ def test_what_the_learner_has_passed_is_marked_in_words(show, progress):
     twice = "Feed-forward (lesson 05) appears twice in this picture. You have built 2 of"
     assert page.said == f"{twice} {own} parts."
     progress(*EXERCISES)
-    page = show(ArchitectureMap("Cross-attention", kind="decoder-only", unfolded=True))
+    page = show(ArchitectureMap("Cross-attention", kind="decoder-only"))
     assert page.title == "A decoder-only model has no Cross-attention"
     assert page.said.endswith("is not in this picture. You have built 5 of 5 parts.")
 

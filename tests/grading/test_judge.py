@@ -29,6 +29,8 @@ from transformer_lesson.grading.sandbox import Stopped
 pytestmark = pytest.mark.slow
 
 LESSONS = lesson_files()
+HANDED_OUT = {one: names for one, (_, *names) in (catalog.LESSONS | catalog.DEEPER).items()}
+"""The exercises of each notebook, by the lesson's number or the name of what follows it."""
 
 INNER = f"def inner(n):\n    raise NotImplementedError\n\n\n{HEAD}return inner(n_tokens)"
 DEEP = f"{HEAD}deep = []\n    deep.append(deep)\n    return deep"
@@ -99,14 +101,14 @@ def test_another_right_way_passes(name, unchecked):
 
 
 @pytest.mark.everything
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem[:2])
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_every_lesson_is_graded_as_it_was_handed_out(path, unchecked):
     """Each function finds what it needs of its own lesson, and no more."""
     lesson = nbformat.read(path, as_version=4)
     expected = {"not attempted": student_copy(lesson), "passed": solved_copy(lesson)}
     for status, copy in expected.items():
         cells = [cell.source for cell in copy.cells if cell.cell_type == "code"]
-        for name in catalog.LESSONS[path.name[:2]][1:]:
+        for name in HANDED_OUT[path.stem if path.parent.name == "deeper" else path.stem[:2]]:
             report = graded_here(name, cells)
             assert report.status == status, report
 
@@ -149,6 +151,8 @@ def test_a_table_of_all_that_check_shows_does_not_pass(name, unchecked):
         return right(*inputs)
 
     assert checks.check_and_diagnose(exercise, shown).status == "passed"
+    if len(table) == 1:  # it is asked one question, so its one answer is all there is
+        return
     for number, small in product(range(exercise.draws), SMALL):
         exercise.tried(shown)(*exercise.make_inputs(Draw(number, small)))
     assert checks.check_and_diagnose(exercise, looked_up).status == "passed"

@@ -150,7 +150,7 @@ def facts() -> dict[str, dict]:
 
 
 class ArchitectureMap(PageExplorable):
-    """The Transformer's parts on one line that unfolds: choose one, read about it, open its lesson.
+    """The Transformer of the paper's figure 1: choose a part, read about it, open its lesson.
 
     Parts whose exercises are all passed when the map is made are marked as built.
 
@@ -158,10 +158,6 @@ class ArchitectureMap(PageExplorable):
         part: the part chosen at first, a key of `PARTS`.
         kind: "encoder-decoder", "encoder-only" or "decoder-only".
         norm_position: "post" (the paper) or "pre".
-        unfolded: whether the paper's figure 1 is drawn instead of the line.
-        here: the part that this lesson builds, or the lesson's number if it builds none; then it
-            has its own station at the end of the line. "" marks nothing; by default a map that
-            opens folded marks its `part`.
     """
 
     part = traitlets.Enum([*PARTS], "Attention").tag(sync=True)
@@ -169,13 +165,7 @@ class ArchitectureMap(PageExplorable):
         ["encoder-decoder", "encoder-only", "decoder-only"], "encoder-decoder"
     ).tag(sync=True)
     norm_position = traitlets.Enum(["post", "pre"], "post").tag(sync=True)
-    unfolded = traitlets.Bool(False).tag(sync=True)
     parts = traitlets.Dict().tag(sync=True, fact=True)
-    here = traitlets.Unicode().tag(sync=True, fact=True)
 
-    def __init__(self, part: str = "Attention", here: str | None = None, **values):
-        if here is None:
-            here = "" if values.get("unfolded") else part
-        if here in LESSONS:
-            here = f"{here} {LESSONS[here].title}"
-        super().__init__(part=part, parts=facts(), here=here, **values)
+    def __init__(self, part: str = "Attention", **values):
+        super().__init__(part=part, parts=facts(), **values)

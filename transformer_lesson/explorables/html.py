@@ -87,8 +87,7 @@ def place(explorable: dict) -> str:
         explorable: from `values_in_page`.
     """
     data = json.dumps(explorable, separators=(",", ":")).replace("<", "\\u003c")
-    low = " low" if explorable["values"].get("unfolded") is False else ""  # a map in one line
-    return f'<div class="explorable{low}"><script type="application/json">{data}</script></div>'
+    return f'<div class="explorable"><script type="application/json">{data}</script></div>'
 
 
 def weights_script(weights: dict[str, bytes]) -> str:

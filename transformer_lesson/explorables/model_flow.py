@@ -1,4 +1,4 @@
-"""The whole forward pass on one screen, from a typed text to the next token."""
+"""The whole forward pass: the next word at one look, and a tour of how it comes about."""
 
 import traitlets
 
@@ -6,22 +6,27 @@ from transformer_lesson.explorables.in_page import FollowsText, PageExplorable
 
 
 class ModelFlow(FollowsText, PageExplorable):
-    """Follow words through a model: who looks at whom, every number, and how it was computed.
+    """Follow words through a model, from the text that it reads to the word that comes next.
 
     Args:
         model: any of the package's models; by default the trained translator that comes with it.
         tokenizer: the model's.
         text: what the model reads, or continues; at most 16 tokens.
         written: how many tokens the model has written before the pass shown, at most 12.
-        step: the opened quantity, from 0, in the order of computation.
-        head, row, number: the selection within it, from 0, clipped to the last.
+        stop: of the tour: 0 the whole, 1 words in, 2 positions, 3 the encoder looks, 4 the decoder
+            looks back, 5 it looks at the source, 6 blocks again, 7 the next word.
+        block, head, row: the attention that is opened at stops 3 to 5, from 0, clipped to the last;
+            by default the last block, the head that looks most clearly at another word, and the
+            newest word, or the one that this looks at.
+        temperature: divides the logits at stop 7.
 
     Raises:
         ValueError: a model without its tokenizer, or one that is too large for a page.
     """
 
     written = traitlets.Int(2, min=0).tag(sync=True)
-    step = traitlets.Int(57, min=0).tag(sync=True)
-    head = traitlets.Int(5, min=0).tag(sync=True)
-    row = traitlets.Int(2, min=0).tag(sync=True)
-    number = traitlets.Int(2, min=0).tag(sync=True)
+    stop = traitlets.Int(0, min=0).tag(sync=True)
+    block = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
+    head = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
+    row = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
+    temperature = traitlets.Float(1.0, min=0.1, max=2).tag(sync=True)

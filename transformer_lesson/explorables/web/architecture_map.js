@@ -1,17 +1,15 @@
-// The Transformer of the paper's figure 1: folded one line of its parts, unfolded the whole
-// drawing; every part opens its lesson.
+// The Transformer of the paper's figure 1: every part opens its lesson.
 
-import { clear, element, set } from "./draw.js";
+import { element, set } from "./draw.js";
 import { frame } from "./frame.js";
 import { drawWhole, ROOM_BESIDE } from "./map_drawing.js";
 import { ARCHITECTURES, viewOf } from "./map_plan.js";
-import { drawStrip } from "./map_strip.js";
 
 export const ArchitectureMap = (view) => frame(view, {
   name: "Architecture map",
-  traits: ["part", "kind", "norm_position", "unfolded", "parts", "here"],
+  traits: ["part", "kind", "norm_position", "parts"],
   controls: (make, page) => {
-    addFold(page);
+    addCard(page);
     return [
       make.choice("Model", "kind", () =>
         Object.keys(ARCHITECTURES).map((kind) => [kind, ARCHITECTURES[kind].word])),
@@ -19,16 +17,10 @@ export const ArchitectureMap = (view) => frame(view, {
   },
   draw: drawMap });
 
-// The button beside the title that unfolds the map, and the card of the chosen part: what it does
-// comes first, how it is written after another button.
-function addFold(page) {
-  const toggle = () => page.set({ unfolded: !page.model.get("unfolded") });
-  page.fold = element("button", { type: "button", class: "fold", onclick: toggle });
-  page.title.after(page.fold);
+// The card of the chosen part: what it does comes first, how it is written after a button.
+function addCard(page) {
   page.link = element("a");
   page.deeper = element("div");
-  page.foot = element("div", { class: "foot" });
-  page.said.before(page.foot);
   page.card = page.picture.appendChild(element("div", { class: "card" }));
   page.formula = element("div", { class: "hide" });
   const how = element("button", { type: "button", class: "fold", text: "How it is computed",
@@ -40,31 +32,19 @@ function addFold(page) {
   };
   page.more = element("div", { class: "more" }, how, page.formula);
   page.section.classList.add("map");
+  page.picture.classList.add("beside");
 }
 
 function drawMap(state, page) {
-  const { svg, card, more, link } = page, { part, parts, unfolded } = state;
-  if (page.shape !== unfolded) {
-    clear(svg);
-    set(page.fold, { text: unfolded ? "Fold it" : "Unfold the map",
-      "aria-expanded": String(unfolded) });
-    page.section.classList.toggle("strip", !unfolded);
-    page.picture.classList.toggle("beside", unfolded);
-    page.shape = unfolded;
-    page.kept = 0; // folded it has less height
-  }
-  const view = viewOf(state, page), title = whereItStands(view), narrow = page.width < ROOM_BESIDE;
+  const { svg, card, more, link, deeper } = page, { part, parts } = state;
+  const view = viewOf(state, page), narrow = page.width < ROOM_BESIDE;
   fillCard(page, part, parts[part]);
-  fillLink(link, parts[part], parts[state.here]?.lesson, unfolded);
-  fillDeeper(page.deeper, parts[part].deeper);
-  place(unfolded ? card : page.foot, page.said, link, ...(unfolded ? [page.deeper] : []));
-  if (!unfolded) {
-    drawStrip(svg, view);
-    return { title, said: parts[part].what };
-  }
+  fillLink(link, parts[part]);
+  fillDeeper(deeper, parts[part].deeper);
+  place(card, page.said, link, deeper);
   place(page.picture, ...(narrow ? [card, svg, more] : [svg, card]));
   if (!narrow) page.said.before(more);
-  return { title, said: wholeWords(view, drawWhole(svg, view)) };
+  return { title: whereItStands(view), said: wholeWords(view, drawWhole(svg, view)) };
 }
 
 // Appends nodes to a parent, in this order, unless they are there already.
@@ -73,15 +53,9 @@ function place(parent, ...nodes) {
   if (nodes.some((node, i) => node !== last[i])) parent.append(...nodes);
 }
 
-// Which parts come before and after the chosen one, in the order of the lessons; the whole model
-// shows it itself.
-function whereItStands({ state: { part, kind, unfolded }, names }) {
-  const i = names.indexOf(part), before = names[i - 1], after = names[i + 1];
-  if (i < 0) return `${kind[0] === "e" ? "An" : "A"} ${kind} model has no ${part}`;
-  if (unfolded) return `${part}, highlighted in the whole model`;
-  if (!before) return `${part} is built first, before ${after}`;
-  if (!after) return `${part} is built last, after ${before}`;
-  return `${part}, between ${before} and ${after}`;
+function whereItStands({ state: { part, kind }, names }) {
+  if (names.includes(part)) return `${part}, highlighted in the whole model`;
+  return `${kind[0] === "e" ? "An" : "A"} ${kind} model has no ${part}`;
 }
 
 function wholeWords({ state: { part, parts }, own, built }, times) {
@@ -104,9 +78,9 @@ function fillCard({ card, formula }, name, part) {
 }
 
 // The way to the lesson that builds it; there is none in that lesson itself.
-function fillLink(link, { lesson, title, file }, here, whole) {
-  const own = lesson === here || decodeURIComponent(location.pathname).includes(`${file}.`);
-  set(link, { text: `Open lesson ${lesson}${whole ? `: ${title}` : ""}`, href: lessonPage(file),
+function fillLink(link, { lesson, title, file }) {
+  const own = decodeURIComponent(location.pathname).includes(`${file}.`);
+  set(link, { text: `Open lesson ${lesson}: ${title}`, href: lessonPage(file),
     class: own ? "hide" : null, onclick: (event) => openLesson(event, file) });
 }
 

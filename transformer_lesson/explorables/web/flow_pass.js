@@ -1,13 +1,13 @@
 // The forward pass of a typed text, up to the token that comes next.
 
-import { sublayersOf } from "./flow_plan.js";
 import { remembered } from "./frame.js";
-import { generate } from "./generation.js";
-import { fromLargest } from "./ranking.js";
-import { trace } from "./trace.js";
+import { generate, softmax } from "./generation.js";
+import { firstLargest } from "./ranking.js";
+import { isInStream, trace } from "./trace.js";
+import { Tensor } from "./transformer.js";
 import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
 
-const FLOW = { read: 16, written: 12, next: 6 }; // the most tokens that are shown
+const FLOW = { read: 16, written: 12 }; // the most tokens that are shown
 
 // The pass that a page's text and number of written tokens ask for, or what to change in the text.
 export function flowFor({ text: typed, written }, page, { model, tokenizer }) {
@@ -44,15 +44,63 @@ const writes = (model) => model.kind !== "EncoderOnlyTransformer";
 function flowOf(model, tokenizer, { ids, translates, encoded, start, made, end }, written) {
   const most = made.length, target = [...start, ...made.slice(0, Math.min(written, most))];
   const pass = () => model.decode(target, translates && encoded.returned, ids);
-  const words = (list) => list.map((id) => inOneLine(tokenizer.token(id)));
+  const token = (id) => inOneLine(tokenizer.token(id)), words = (list) => list.map(token);
   const flow = writes(model) ? trace(model, pass, encoded) : encoded;
-  return { ...flow, most, full: start.length + most, whole: words([...start, ...made, ...end]),
-    writes: writes(model), next: writes(model) ? nextTokens(flow) : [],
-    sublayers: sublayersOf(flow.steps, writes(model)), read: words(translates ? ids : target),
-    written: words(target), token: (id) => inOneLine(tokenizer.token(id)) };
+  const read = translates ? ids : target;
+  return { ...flow, most, translates, whole: words([...start, ...made, ...end]),
+    full: start.length + most, writes: writes(model), sublayers: sublayersOf(flow.steps,
+      writes(model)), read: words(read), written: words(target), token,
+    ids: { read, written: target } };
 }
 
-function nextTokens({ steps }) {
-  const shares = steps.at(-1).value.row(0);
-  return fromLargest([...shares], FLOW.next).map((id) => [id, shares[id]]);
+const SUBLAYER = /^(\w+)\.(\d+)\.(self_attention|cross_attention|feed_forward)\./;
+
+// The sub-layers in the order of computation: {key, kind, block, lane, steps}. `steps` are the
+// numbers of their quantities, the last of them what the stream holds behind the sub-layer.
+function sublayersOf(steps, writes) {
+  const found = [];
+  let waiting = []; // norms that come before their sub-layer
+  steps.forEach(({ name }, i) => {
+    if (/\.norm_\d$/.test(name)) return waiting.push(i);
+    const key = keyOf(name) ?? found.at(-1).key;
+    if (found.at(-1)?.key !== key) found.push({ ...named(key, writes), steps: [] });
+    found.at(-1).steps.push(...waiting, i);
+    waiting = [];
+  });
+  return found;
+}
+
+// The sub-layer to which a quantity belongs; none where it belongs to what came before.
+function keyOf(name) {
+  if (name.includes("embedding.")) return name.split(".")[0];
+  if (/^(decoder_norm|logits|probabilities)/.test(name)) return "next";
+  return SUBLAYER.exec(name)?.[0].slice(0, -1) ?? null;
+}
+
+function named(key, writes) {
+  const [, stack, number, kind] = SUBLAYER.exec(`${key}.`) ?? [];
+  const reads = /^(source|encoder)/.test(key) || (key === "embedding" && !writes);
+  return { key, kind: kind ?? (key === "next" ? "next" : "embedding"), stack,
+    block: number === undefined ? null : Number(number), lane: reads ? "read" : "written" };
+}
+
+const HEADINGS = { embedding: "embedding", feed_forward: "thinks", cross_attention: "reads" };
+
+export const headingOf = ({ kind, lane }) =>
+  HEADINGS[kind] ?? (lane === "read" ? "looks" : "looks back");
+
+// What the stream of one row is behind a sub-layer.
+export const streamBehind = ({ steps }, sublayer, row) =>
+  steps[sublayer.steps.findLast((i) => isInStream(steps[i].name))].value.row(row);
+
+// The shares of all words if the output projection read the stream here.
+export function sharesRead({ model }, state) {
+  const last = model.lastNorm("decoder_norm", new Tensor([1, state.length], state), model.config);
+  return [...softmax(model.project("projection", last).row(0))];
+}
+
+// The word that would be written then.
+export function saidBy(flow, state) {
+  const shares = sharesRead(flow, state), best = firstLargest(shares);
+  return { word: flow.token(best), share: shares[best] };
 }

@@ -1,8 +1,7 @@
-// The unfolded map: the paper's figure 1, and its two halves, drawn from the bottom to the top.
+// The map: the paper's figure 1, and its two halves, drawn from the bottom to the top.
 
 import { fitted, layer, pen, put, set, textWidth, told } from "./draw.js";
 import { ARCHITECTURES, boxWords, lessonOf, partSlug, pressed, SUBLAYERS } from "./map_plan.js";
-import { nameLines } from "./map_strip.js";
 
 export const ROOM_BESIDE = 700; // of the picture, for the card beside it
 const CARD_ROOM = 274;
@@ -176,3 +175,5 @@ function drawEnds(group, placed, { wide, inner, narrow }) {
       `${partSlug("Encoder block")} ${partSlug("Cross-attention")}`)]);
 }
 
+// A name in two lines: cut at its last space, or after its hyphen.
+const nameLines = (name) => name.split(name.includes(" ") ? / (?=[^ ]+$)/ : /(?<=-)/);

@@ -56,12 +56,11 @@ export function pressed(name, { page, state, built }, words) {
 
 export const partSlug = (name) => name.replace(/\W+/g, "-");
 
-export function boxWords({ part, name }, { parts, state }) {
+export function boxWords({ part, name }, { parts }) {
   const piece = ["add", "norm", "last norm"].includes(name) ? ` (${name})` : "";
   const { lesson, exercises, left } = parts[part];
   const built = !exercises.length ? "ready made" : left.length ? "not built yet" : "built";
-  const here = part === state.here ? ", you are here" : "";
-  return `${part}${piece}, lesson ${lesson}: ${built}${here}`;
+  return `${part}${piece}, lesson ${lesson}: ${built}`;
 }
 
 // A part's lesson, with a mark where it is built.

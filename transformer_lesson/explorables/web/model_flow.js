@@ -1,146 +1,156 @@
-// The whole forward pass on one screen: words flow through the blocks, and each number opens.
+// One word on its way through a model: the whole at one look, and a tour of what happens inside.
 
 import { fitted, layer } from "./draw.js";
-import { drawLanes } from "./flow_lanes.js";
-import { drawPanel } from "./flow_panel.js";
-import { planOf } from "./flow_plan.js";
+import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
 import { flowFor } from "./flow_pass.js";
-import { frame } from "./frame.js";
-import { axesOf, whatOf } from "./quantities.js";
-import { firstLargest, fromLargest } from "./ranking.js";
-import { digits, explain, lastPart, numberAt } from "./trace.js";
+import { drawBuilding, drawLikeliest, drawVectors } from "./flow_rows.js";
+import { drawStage, litWord, percent } from "./flow_stage.js";
+import { frame, shownWhile } from "./frame.js";
+import { softmax } from "./generation.js";
+import { fromLargest } from "./ranking.js";
 import { modelOf } from "./weights.js";
 
-const GLANCE = { looks: 5, pushed: 3 }; // the most that are shown
+const ATTENTION = [3, 4, 5], WARM = 7; // the stops that have rows, and the one with a temperature
 
 export const ModelFlow = (view) => frame(view, {
   name: "Model flow",
-  traits: ["text", "written", "step", "head", "row", "number"],
+  traits: ["text", "written", "stop", "block", "head", "row", "temperature"],
   controls: flowControls, load: modelOf, draw: drawFlow });
 
 function flowControls(make, page) {
-  const steps = () => [0, (page.flow?.steps.length ?? 1) - 1];
   const most = () => [0, page.flow?.most ?? 0];
+  const open = () => stopsOf(page.flow)
+    .map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`.trim()]);
+  const tour = make.choice("Tour", "stop", open);
+  tour.classList.add("dense");
   page.controls.classList.add("close");
+  page.updates.push(() => { // a narrow page has no room for all stops
+    tour.scrollLeft = (tour.querySelector("[aria-pressed=true]")?.offsetLeft ?? 0) - 100;
+  });
   return [
-    make.text("Text", "text", { size: 25 }),
+    tour,
+    make.text("Text", "text", { size: 26 }),
     make.slider("Written", "written", most),
     make.play("written", most, 1200),
-    make.slider("Step", "step", steps),
-    make.number("Number", "number", () => [0, (page.look?.step.value.width ?? 1) - 1],
-      () => page.look?.column ?? 0)];
+    shownWhile(page, "stop", ATTENTION, make.number("Row", "row",
+      () => [0, (page.look?.queries?.length ?? 1) - 1], () => page.look?.row ?? 0)),
+    shownWhile(page, "stop", WARM, make.choice("Temperature", "temperature", [0.5, 1, 2]))];
+}
+
+// The stops that a model has: one that only reads writes nothing, one that only writes on has
+// nothing else to look at.
+function stopsOf(flow) {
+  const has = (name) => !flow || flow.sublayers.some(({ key }) => name.test(key));
+  const needs = { 3: /^encoder/, 4: /^decoder/, 5: /cross/, 6: /^decoder/, 7: /^next/ };
+  return TOUR.map((_, stop) => stop).filter((stop) => has(needs[stop] ?? /./));
 }
 
 function drawFlow(state, page, loaded) {
-  const flow = flowFor(state, page, loaded), { width, svg } = page;
+  const flow = flowFor(state, page, loaded), { svg } = page;
   if (typeof flow === "string") return flow;
   page.flow = flow;
-  followWriting(page, flow, state);
-  const look = page.look = lookInto(flow, state), plan = planOf(flow, width);
-  drawLanes(layer(svg, "lanes"), plan, look, page);
-  const end = drawPanel(layer(svg, "panel"), look, page, plan.panel);
-  return { ...flowFacts(look), height: Math.max(plan.height, end) };
+  state = { ...state, row: rowOf(page, flow, state) };
+  const last = Math.min(state.stop, TOUR.length - 1);
+  const stop = stopsOf(flow).includes(last) ? last : 0;
+  const look = page.look = lookAtStop(flow, stop, state);
+  const scene = TOUR[stop].draw.name;
+  for (const [name, group] of svg.layers ?? []) {
+    if (name !== scene && svg.layers.delete(name)) group.remove();
+  }
+  const height = TOUR[stop].draw(layer(svg, scene), look, page);
+  return { ...flowFacts(look), height };
 }
 
-// Goes to the newest word whenever the model has written on, if a written word was looked at, and
-// where its numbers belong to words, to the largest of them.
-function followWriting(page, flow, { text, step: at, head, row }) {
-  const last = flow.written.length - 1, before = page.wrote;
-  page.wrote = { text, last };
-  if (before?.text !== text || before.last === last || row === last) return;
-  const open = flow.sublayers.find(({ steps }) => steps.includes(at)), step = flow.steps[at];
-  if (open?.lane !== "written") return;
-  const { shape, rows, width } = step.value, heads = shape.length === 3 ? shape[0] : 1;
-  const after = (Math.min(head, heads - 1) + 1) * (rows / heads), own = step.value.row(after - 1);
-  page.set({ row: last, ...(columnWords(flow, step) ? { number: firstLargest([...own]) } : {}) });
-}
-
-function lookInto(flow, state) {
-  const at = Math.min(state.step, flow.steps.length - 1), step = flow.steps[at];
-  const open = flow.sublayers.find(({ steps }) => steps.includes(at));
-  const weights = open.kind.includes("attention") ? flow.steps[open.main].value : null;
-  const { shape, width } = step.value, heads = shape.length === 3 ? shape[0] : 1;
-  const [rows, columns] = [rowWords(flow, step), columnWords(flow, step)];
-  const within = (value, n) => Math.max(0, Math.min(value, n - 1));
-  const head = within(state.head, weights?.shape[0] ?? 1); // groups of heads may share keys
-  const place = { head: Math.floor((head * heads) / (weights?.shape[0] ?? 1)),
-    row: within(state.row, rows.length), column: within(state.number, width) };
-  const made = explain(flow, step, place), value = digits(numberAt(step.value, place));
-  const number = columns ? `“${columns[place.column]}”` : `Number ${place.column}`;
-  const words = `${number} of “${rows[place.row]}” is ${value}: ${made.how}`;
-  const look = { flow, at, step, open, rows, columns, place, ...place, head, weights, made, words };
-  look.lane = isOfMemory(step) ? "read" : open.lane;
-  look.laneRow = rows.length === 1 ? flow[look.lane].length - 1 : place.row;
-  return { ...look, glance: weights && glanceOf(look) };
-}
-
-// Where the chosen head looks from the chosen row, and what it brings from there.
-function glanceOf({ flow, open, lane, row, head, weights }) {
-  const queries = weights.shape[1], query = lane === open.lane ? row : queries - 1;
-  const [asking, offering] = [flow[open.lane], open.kind === "self_attention" ? flow[open.lane] :
-    flow.read];
-  const shares = weights.row(head * queries + query), best = fromLargest([...shares], GLANCE.looks);
-  const brought = flow.byName.get(`${open.key}.heads`).value.row(head * queries + query);
-  const looks = best.map((j) => ({ j, word: offering[j], share: shares[j] }));
-  return { query, word: asking[query], looks, brought,
-    pushes: open.lane === "written" ? pushesOf(flow, `${open.key}.W_O`, head, brought) : null };
-}
-
-// The words that what a head brings makes likelier and less likely, where its share of W_O's result
-// is read by the output projection as if nothing came between.
-function pushesOf({ model, token }, map, head, brought) {
-  const joins = model.part(map).weight, reads = model.part("projection").weight;
-  const start = head * brought.length, inStream = Array.from({ length: joins.shape[0] }, (_, i) =>
-    brought.reduce((sum, value, k) => sum + value * joins.row(i)[start + k], 0));
-  const logits = Array.from({ length: reads.shape[0] }, (_, id) =>
-    reads.row(id).reduce((sum, value, i) => sum + value * inStream[i], 0));
-  const first = (numbers) => fromLargest(numbers, GLANCE.pushed).map(token);
-  return { up: first(logits), down: first(logits.map((value) => -value)) };
-}
-
-// Keys and values of cross-attention are made of what was read.
-const isOfMemory = ({ name }) =>
-  name.includes("cross_attention") && ["keys", "values"].includes(lastPart(name));
-
-function rowWords({ read, written }, step) {
-  const ofRead = /^(source|encoder)/.test(step.name) || isOfMemory(step);
-  return step.name === "probabilities" ? written.slice(-1) : ofRead ? read : written;
-}
-
-function columnWords({ read, written, token }, { name, value }) {
-  const kind = axesOf({ name }).at(-1);
-  if (kind === "vocab_size") return Array.from({ length: value.width }, (_, id) => token(id));
-  if (kind === "key") return /^encoder|cross_attention/.test(name) ? read : written;
+// The chosen row; one that was chosen among the written words is left when the model writes on.
+function rowOf(page, { written }, { text, stop, row }) {
+  const before = page.wrote, now = { text, n: written.length };
+  page.wrote = now;
+  page.pulsed = before?.text === text && before.n < now.n ? now.n : page.pulsed;
+  if (before?.text !== text || before.n === now.n || row === null || stop <= 3) return row;
+  page.set({ row: null });
   return null;
 }
 
-const looksTitle = (word, head, other, share) =>
-  `From “${word}”, head ${head} looks mostly at “${other}” (${share})`;
-const comesTitle = (words, next) =>
-  `After “${fitted(words.slice(-6).join(" "), 360)}” comes ${next}`;
-
-// The titles that come while the model writes on; a head may look from any word at any other.
-function titlesPlayed({ flow, open, glance, head }) {
-  const { whole, full, most, read } = flow, asking = open.lane === "read" ? read : whole;
-  const offering = open.kind === "self_attention" ? asking : read;
-  if (!glance) return whole.flatMap((word, i) =>
-    i < full - most ? [] : comesTitle(whole.slice(0, i), `“${word}” (0.000)`));
-  return asking.flatMap((word) =>
-    offering.map((other) => looksTitle(word, head, other, "0.00")));
+function lookAtStop(flow, stop, state) {
+  const { read, written, translates, token, model } = flow, look = { ...flow, stop };
+  look.said = (translates ? written.slice(1) : written).join(" ");
+  look.lit = litWord(flow);
+  if (flow.writes) {
+    const logits = flow.byName.get("logits").value, own = [...logits.row(logits.rows - 1)];
+    look.temperature = stop === WARM ? state.temperature : 1;
+    look.shares = [...softmax(own.map((logit) => logit / look.temperature))];
+    look.logits = own;
+    look.best = fromLargest(own, 8).map((id) => ({ id, word: token(id), share: look.shares[id] }));
+    look.next = look.best[0];
+  }
+  const n = { words: read.length, d: model.source.d_model };
+  const attended = ATTENTION.includes(stop) ? attentionAt(look, state) : {};
+  return { ...look, n, ...attended };
 }
 
+const quoted = (text) => `“${fitted(text, 330)}”`;
+const likeliestOf = ({ best }, count = 3) =>
+  best.slice(0, count).map(({ word, share }) => `“${word}” (${share.toFixed(3)})`).join(", ");
+
+function wholeTitle({ writes, translates, said, next, n }) {
+  if (!writes) return `It reads ${n.words} tokens, and each becomes a vector of ${n.d} numbers`;
+  const comes = `“${next.word}” (${percent(next.share)})`;
+  if (!translates) return `After ${quoted(said)} comes ${comes}`;
+  return said ? `It has read the sentence, written ${quoted(said)}, and says next: ${comes}` :
+    `It has read the sentence, and its first word is ${comes}`;
+}
+
+function wholeSentence({ writes, lit, n, best, read }) {
+  const looks = lit ? `For this word it looks most at “${read[lit.j]}”: ${lit.share.toFixed(2)} ` +
+    "of its attention in the last block. " : "";
+  return writes ? `${looks}Next: ${likeliestOf({ best })}.` :
+    `${n.words} tokens in, ${n.words} vectors out, each of which knows of the others.`;
+}
+
+const looksAt = ({ word, other, weight }) => `“${word}” looks most at “${other}” ` +
+  `(${weight.toFixed(2)})`;
+const inCode = ({ key, weights }) => `In code: ${key}.weights (${weights.shape.join(", ")}).`;
+const SOFTMAX = "Softmax makes weights of the scores query · key, and by these it takes values.";
+
+// The tour: each stop's name, the caption and the sentence below the picture, and what draws it.
+const TOUR = [
+  { name: "whole", title: wholeTitle, says: wholeSentence, draw: drawStage },
+  { name: "words in", draw: drawVectors,
+    title: ({ n }) => `Each word becomes ${n.d} numbers, the same wherever it stands`,
+    says: () => "A word is a number of the vocabulary, and this the number of a " +
+      "row in a table that training filled. Blue is above 0, orange below." },
+  { name: "positions", draw: drawVectors,
+    title: () => "Each place adds a pattern of its own, so that a word differs from place to place",
+    says: () => "Word plus place is what enters the blocks. Where the places show nothing, the " +
+      "model tells them apart later, in queries and keys." },
+  { name: "encoder", draw: drawStreamsOfAttention, title: (look) => `In the encoder, ${looksAt(look)}`,
+    says: (look) => `Every word may look at all the others. ${SOFTMAX} ${inCode(look)}` },
+  { name: "looks back", draw: drawStreamsOfAttention,
+    title: (look) => `Among the words written so far, ${looksAt(look)}`,
+    says: (look) => `The mask (×) hides what comes later. ${SOFTMAX} ${inCode(look)}` },
+  { name: "looks at source", draw: drawStreamsOfAttention,
+    title: (look) => `In the sentence that was read, ${looksAt(look)}`,
+    says: (look) => `Keys and values come from the encoder. ${SOFTMAX} ${inCode(look)}` },
+  { name: "blocks again", draw: drawBuilding,
+    title: ({ next }) =>
+      `Block after block the vector is reworked, until it says “${next.word}”`,
+    says: ({ written }) => `The vector of “${written.at(-1)}” after each step, read as if the ` +
+      "blocks ended there. Thinking is the feed-forward network, for each word by itself." },
+  { name: "next word", draw: drawLikeliest,
+    title: ({ next, temperature }) =>
+      `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
+    says: (look) => `The last vector gives a logit to each of ${look.logits.length} words, ` +
+      `softmax makes shares of them. Next: ${likeliestOf(look)}. The lower the temperature, the surer.` }];
+
+// What is told, and the most that is told while the model writes on.
 function flowFacts(look) {
-  const { flow, at, step, words, glance, head } = look;
-  const { steps, read, written, writes, token, model } = flow, d = model.config.d_model;
-  const likely = flow.next.map(([id, share]) => `“${token(id)}” (${share.toFixed(3)})`);
-  const axes = axesOf(step).join(", "), shape = step.value.shape.join(", ");
-  const [most] = glance?.looks ?? [];
-  const title = most ? looksTitle(glance.word, head, most.word, most.share.toFixed(2)) :
-    writes ? comesTitle(written, likely[0]) :
-    `${read.length} tokens become ${read.length} vectors of ${d} numbers`;
-  const said = [`Step ${at} of ${steps.length - 1}, ${step.name} (${axes}) = (${shape}): ` +
-    `${whatOf(step)} ${words}.` + (writes ? ` Next: ${likely.slice(0, 3).join(", ")}.` : ""),
-  ...flow.notes].join(" ");
-  const longest = writes ? titlesPlayed(look).map((one) => ({ title: one, said })) : [];
-  return { title, said, longest };
+  const { whole, notes, best = [], stop } = look, longest = (words) =>
+    words.reduce((a, b) => (b.length > a.length ? b : a), "");
+  const facts = (one) => ({ title: TOUR[stop].title(one),
+    said: [TOUR[stop].says(one), ...notes].join(" ") });
+  const wide = longest(whole), next = { word: wide, share: 0.5 };
+  const most = { ...look, said: whole.join(" "), written: [wide], next,
+    best: best.slice(0, 3).map(() => next), word: wide, other: longest([...look.read, wide]),
+    lit: look.lit && { ...look.lit, j: look.read.indexOf(longest(look.read)) } };
+  return { ...facts(look), longest: look.writes ? [facts(most)] : [] };
 }

@@ -51,25 +51,28 @@ svg .small { font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .small:not([fill]) { fill: var(--soft); }
 svg .number { font-size: 12px; font-variant-numeric: tabular-nums; }
 svg .size-13 { font-size: 13px; } svg .size-12 { font-size: 12px; }
-svg .size-10 { font-size: 10px; }
+svg .size-16 { font-size: 16px; }
+svg .size-20 { font-size: 20px; font-weight: 600; }
+svg .answer { font-size: 28px; font-weight: 600; }
 svg .strong { font-weight: 600; } svg .sick { fill: var(--query); } svg .sound { fill: var(--key); }
 svg .code { font: 12px ui-monospace, Menlo, Consolas, monospace; white-space: pre; }
 svg .middle { text-anchor: middle; } svg .end { text-anchor: end; }
 svg .struck { text-decoration: line-through; }
 svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
-svg .panel { stroke: var(--line); stroke-width: 1.5; }
-svg .column:hover { stroke: var(--soft); }
 svg .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
-svg .open-box, svg .bar-place { fill: transparent; stroke: none; }
-svg .open-box[aria-pressed="true"], svg .picked { stroke: var(--query); stroke-width: 2; }
+svg .bar-place { fill: transparent; stroke: none; }
+svg .picked { stroke: var(--query); stroke-width: 2; }
 svg .box { fill: var(--card); stroke: var(--line); }
 svg [aria-pressed="true"] .box, svg .box[aria-pressed="true"] { stroke: var(--query);
   stroke-width: 2.5; }
+svg .marked { stroke: var(--value); stroke-width: 2.5; }
 svg .cell { stroke: var(--paper); stroke-width: 1; }
 svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
-svg .flat { stroke-linecap: butt; } svg .crossing { stroke: var(--value); }
-svg .kept { fill: var(--soft); }
+svg .crossing { stroke: var(--value); }
+svg .pulse { stroke-dashoffset: 7; opacity: 0; animation: pulse 1s; }
+@keyframes pulse { from { stroke-dashoffset: 7; opacity: .8; }
+  to { stroke-dashoffset: -100; opacity: .8; } }
 svg .grab { cursor: grab; } svg .grab [role="button"] { cursor: inherit; }
 svg .hand { fill: none; stroke: transparent; stroke-width: 11px; cursor: pointer; }
 svg .faint { opacity: .12; } svg .axis { stroke: var(--line); }
@@ -84,7 +87,8 @@ svg text:focus-visible { stroke: none !important; outline: 2px solid var(--focus
 svg rect, svg circle, svg path, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }
 svg .still, svg .still *, svg .quick * { transition: none; }
-@media (prefers-reduced-motion: reduce) { svg * { transition: none !important; } }
+@media (prefers-reduced-motion: reduce) { svg * { transition: none !important;
+  animation: none !important; } }
 .tip { position: absolute; top: 0; left: 0; z-index: 2; max-width: 280px; padding: 5px 10px;
   border-radius: 8px; background: var(--ink); color: var(--paper); font-size: 13px;
   line-height: 1.35; pointer-events: none; visibility: hidden; }
@@ -96,12 +100,9 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .save { display: flex; gap: 5px; align-items: center; color: var(--soft); font-size: 12px; }
 .save button { padding: 0 6px; }
 .hide, .controls .hide { display: none; }
-/* the map, folded to one line, and its button and link beside title and sentence */
+/* the map */
 .fold { padding: 0 8px; font-size: 14px; border-color: var(--focus); }
-.foot { display: flex; flex-wrap: wrap; gap: 4px 14px; align-items: center; margin-top: 6px; }
-.foot .said { flex: 1 1 300px; margin: 0; padding: 3px 10px; } .foot a { font-size: 14px; }
-.strip .card, .strip .more, .strip .controls { display: none; } .map h3 { font-size: 15px; }
-.strip h3 { font-size: 14px; } .strip .head { gap: 4px 8px; margin: 0 0 4px; }
+.map h3 { font-size: 15px; }
 .map .card, .more { font-size: 14px; line-height: 1.4; } .card .said { padding: 0; }
 /* words beside a picture, below it where there is no room */
 .beside { display: flex; flex-wrap: wrap; gap: 14px 24px; }

@@ -72,7 +72,7 @@ def bits_and_waves(bits, encoding) -> Figure:
         height=4.0,
         columns=2,
     )
-    draw_matrix(panels[0], 2 * bits - 1, numbers=False, cmap=DIVERGING, vmin=-1.4, vmax=1.4)
+    draw_matrix(panels[0], bits, numbers=False, cmap=DIVERGING, vmin=-1.2, vmax=1.2)
     draw_matrix(panels[1], encoding, numbers=False, cmap=DIVERGING, vmin=-1.2, vmax=1.2)
     panels[0].set(xlabel="binary digit", ylabel="position", title="binary digits")
     panels[1].set(xlabel="dimension", ylabel="position", title="sines and cosines")

@@ -94,8 +94,8 @@ def _two_matrices(made) -> list[Tensor]:
         "Two wishes in one query: a column of the matrices in which articles meet nouns, and two "
         "columns in which the turned hand of one place meets the hands of all others.",
         "`W_K[5:, 1:] = torch.eye(2)`: every word is found by its own hand. In `W_Q[5:, 1:]` the "
-        "hand is turned ahead: one step is `R`, two are `R @ R`. What lies between the two?",
-        "`W_Q[0, 0] = 40`, `W_K[1, 0] = 1` and `W_Q[5:, 1:] = 20 * (R + R @ R)`. Small numbers "
+        "hand is turned ahead, by `R`: of all nouns, the one nearest to that place is to win.",
+        "`W_Q[0, 0] = 40`, `W_K[1, 0] = 1` and `W_Q[5:, 1:] = 20 * R`. Small numbers "
         "point the right way, but softmax needs large ones.",
     ),
 )
@@ -105,15 +105,9 @@ def own_noun(R):
     W_Q, W_K = torch.zeros(2, 7, 3)
     W_Q[0, 0] = loud * choose(2.0, no_kind=0.0, kind_avoided=-2.0)
     W_K[1, 0] = 1.0
-    ahead = choose(
-        R + R @ R,
-        no_place=torch.zeros(2, 2),
-        behind=(R + R @ R).T,
-        here=2 * torch.eye(2),
-        turned_twice=R + R @ R,
-    )
+    ahead = choose(R, no_place=torch.zeros(2, 2), behind=R.T, here=torch.eye(2))
     W_Q[5:, 1:] = loud * ahead
-    W_K[5:, 1:] = choose(torch.eye(2), turned_twice=R + R @ R)
+    W_K[5:, 1:] = torch.eye(2)
     return choose((W_Q, W_K), swapped=(W_K, W_Q))
 
 

@@ -45,8 +45,8 @@ def own_noun(
 ) -> tuple[Float[Tensor, "7 d_k"], Float[Tensor, "7 d_k"]]:
     """Return W_Q and W_K of a head in which each article finds its own noun.
 
-    An article asks for a noun, and every word for a place between the next one and the one after
-    it: the sum of the hands at these two places points halfway between them.
+    An article asks for a noun, and every word for the next place: of the nouns, the one nearest
+    to it wins.
 
     Args:
         R: code(i) @ R is code(i + 1).
@@ -54,29 +54,37 @@ def own_noun(
     W_Q, W_K = torch.zeros(2, len(PROPERTIES) + 2, 3)
     W_Q[0, 0] = 40.0  # an article asks for a noun
     W_K[1, 0] = 1.0
-    W_Q[5:, 1:] = 20.0 * (R + R @ R)  # and for a place ahead
+    W_Q[5:, 1:] = 20.0 * R  # and for the next place
     W_K[5:, 1:] = torch.eye(2)
     return W_Q, W_K
 
 
 def neighbors_of_the_same_gender(
-    model: EncoderDecoderTransformer, tokenizer: Tokenizer
-) -> list[int]:
+    model: EncoderDecoderTransformer, tokenizer: Tokenizer, draws: int = 200
+) -> tuple[list[int], list[int]]:
     """Return, for each head of encoder block 1, how many nouns have a neighbor of their gender.
 
     A noun's neighbor is the one whose value is nearest, of all nouns of the grammar, each read in
-    the same sentence.
+    the same sentence. The second list is the control: the same counts for as many random matrices
+    in the place of W_V as `draws` says.
     """
-    values = []
+    values, block_inputs = [], []
     for noun in NOUNS:
         words = FRAME.format(noun).split()
         ids = torch.tensor([[*tokenizer.encode(" ".join(words)), tokenizer.eos_id]])
         with torch.no_grad(), record(model) as run:
             model.encode(ids)
         values.append(run["encoder.1.self_attention.values"][0, :, words.index(noun)])
+        block_inputs.append(run["encoder.0.output"][0, words.index(noun)])
     of_head = torch.stack(values, dim=1)  # (head, noun, d_head)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(draws, model.config.d_model, of_head.size(-1), generator=generator)
+    return _counts(of_head), _counts(torch.stack(block_inputs) @ drawn)
+
+
+def _counts(values: Float[Tensor, "head noun d_head"]) -> list[int]:
     articles = [noun.article for noun in NOUNS.values()]
-    apart = torch.cdist(of_head, of_head) + torch.eye(len(articles)) * 1e9
+    apart = torch.cdist(values, values) + torch.eye(len(articles)) * 1e9
     return [
         sum(articles[i] == articles[j] for i, j in enumerate(nearest))
         for nearest in apart.argmin(dim=-1).tolist()

@@ -1,12 +1,9 @@
 // One word's vector on its way through the blocks: what each sub-layer adds, and what comes of it.
 
 import { choosable, fitted, fixed, layer, pen, put, signed } from "../../explorables/web/draw.js";
-import { headingOf } from "../../explorables/web/flow_plan.js";
-import { flowFor } from "../../explorables/web/flow_pass.js";
+import { flowFor, headingOf, saidBy } from "../../explorables/web/flow_pass.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
-import { softmax } from "../../explorables/web/generation.js";
 import { largestOf, tensorHref } from "../../explorables/web/heat_map.js";
-import { firstLargest } from "../../explorables/web/ranking.js";
 import { isInStream } from "../../explorables/web/trace.js";
 import { Tensor } from "../../explorables/web/transformer.js";
 import { modelOf } from "../../explorables/web/weights.js";
@@ -86,14 +83,6 @@ function joinings({ steps, byName }, sublayer, row) {
 
 const lengthOf = (vector) => Math.sqrt(dotOf(vector, vector));
 const dotOf = (a, b) => a.reduce((sum, value, k) => sum + value * b[k], 0);
-
-// The word that would be written if the output projection read the stream here.
-function saidBy({ model, token }, state) {
-  const last = model.lastNorm("decoder_norm", new Tensor([1, state.length], state), model.config);
-  const shares = softmax(model.project("projection", last).row(0));
-  const best = firstLargest([...shares]);
-  return { word: token(best), share: shares[best] };
-}
 
 function placesOf(width, { points }) {
   const wide = width >= 700, [name, like] = wide ? [138, 60] : [84, 46];

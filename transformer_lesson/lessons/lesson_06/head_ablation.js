@@ -227,10 +227,12 @@ function drawSwitchedLosses(group, look, place, side) {
   put.rect(group, "marks", read, (i) => ({
     x: place(i)[0] + wide(now.loss) - 1, y: below(i) + 3, width: 2, height: 12, fill: "var(--ink)",
   }), String);
-  const digits = start ? 3 : 2, longest = `head 0.0: ${worst.toFixed(digits)}`;
-  const named = textWidth(longest, 12) <= side ? "head " : "";
+  const digits = start ? 3 : 2;
+  const name = ["head 0.0", "0.0", "0"].find((form) =>
+    form === "0" || textWidth(`${form}: ${worst.toFixed(digits)}`, 12) <= side);
   const number = (i) => (then[i] ? then[i].loss.toFixed(digits) : known.includes(i) ? "…" : "?");
-  const label = ([attention, one]) => `${named}${attention.split(".")[1]}.${one}`;
+  const label = ([attention, one]) =>
+    name.replace("0.0", `${attention.split(".")[1]}.${one}`).replace(/^0$/, one);
   put.label(group, "numbers", [...then.keys()], (i) => [
     `${label(heads[i])}: ${number(i)}`, place(i)[0], below(i) + 27, "number",
     { "data-links": `head${i}` }], String);

@@ -1,7 +1,7 @@
 """Sentences that stop where a second half of the verb is due, or the period.
 
-A verb in two parts, "macht … auf", against one that has a single part, "sieht": the same subject and
-object, so whatever differs comes from the verb.
+A verb in two parts, "macht … auf", against one that has a single part, "sieht": both with the same
+subject and object, so whatever differs comes from the verb.
 """
 
 from random import Random

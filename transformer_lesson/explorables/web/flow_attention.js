@@ -1,0 +1,159 @@
+// Attention opened: queries, keys and values as three colored streams into one matrix.
+
+import { choosable, fitted, layer, pen, put, shade, textWidth, told } from "./draw.js";
+import { firstLargest } from "./ranking.js";
+import { headRows, mapShades } from "./small_map.js";
+
+const KINDS = { 3: ["read", "self_attention"], 4: ["written", "self_attention"],
+  5: ["written", "cross_attention"] };
+
+// The attention of a stop, {key, queries, keys, weights, scores, block, head, row, word, other,
+// weight}. Where nothing else is chosen it is that of the last block, of the newest word that is
+// written, and of the head, and of the word that is read, with the clearest look at another word.
+export function attentionAt(look, state) {
+  const [lane, kind] = KINDS[look.stop], part = (name) => look.byName.get(name).value;
+  const own = look.sublayers.filter((one) => one.lane === lane && one.kind === kind);
+  const [block = own.length - 1] = chosen(state.block, own.length), { key } = own[block];
+  const [weights, scores] = ["weights", "scores"].map((name) => part(`${key}.${name}`));
+  const queries = look[lane], keys = kind === "cross_attention" ? look.read : queries;
+  const n = queries.length, heads = weights.shape[0], newest = lane === "written" ? [n - 1] : [];
+  const rows = [...chosen(state.row, n), ...newest].slice(0, 1), all = (one, count) =>
+    one.length ? one : Array.from({ length: count }, (_, i) => i);
+  const places = all(chosen(state.head, heads), heads).flatMap((head) =>
+    all(rows, n).map((row) => ({ head, row, shares: [...weights.row(head * n + row)] })));
+  const isOther = ({ row }) => (_, j) => kind === "cross_attention" || (j !== row &&
+    (lane === "written" ? j > 0 : j < n - 1 || !look.writes));
+  const place = places[firstLargest(places.map((one) =>
+    Math.max(0, ...one.shares.filter(isOther(one)))))];
+  const most = firstLargest(place.shares);
+  return { ...place, key, lane, queries, keys, weights, scores, block, masked: look.stop === 4,
+    blocks: own.map((one) => part(`${one.key}.weights`)), word: queries[place.row],
+    marks: [...scores.row(place.head * n + place.row)], other: keys[most],
+    weight: place.shares[most], width: part(`${key}.queries`).width };
+}
+
+const chosen = (value, n) => (value === null ? [] : [Math.min(value, n - 1)]);
+
+export function drawStreamsOfAttention(group, look, page) {
+  const plan = matrixPlan(look, page.width);
+  drawStreams(layer(group, "streams"), look, plan);
+  drawMatrix(layer(group, "matrix"), look, plan, page);
+  drawSoftmax(layer(group, "softmax"), look, plan);
+  const rest = plan.wide ? 0 : plan.end - plan.bottom - 134; // that the model has yet to write
+  return Math.max(plan.end, rest + drawBlocksOfHeads(layer(group, "heads"), look, page, plan));
+}
+
+// Rows and columns have the size that they have when everything has been written.
+function matrixPlan({ keys, queries, lane, full, masked }, width) {
+  const wide = width >= 700, left = wide ? 112 : 74, panel = wide ? 250 : 0;
+  const rows = lane === "written" ? full : queries.length;
+  const columns = masked ? full : keys.length;
+  const cell = Math.min(76, (width - left - panel - (wide ? 24 : 0)) / columns);
+  const high = Math.max(13, Math.min(28, 216 / rows)), top = 62;
+  const bottom = top + high * queries.length, end = top + high * rows + 134;
+  return { wide, left, cell, high, top, bottom, end, across: cell * keys.length,
+    panel: wide ? { x: Math.min(width - panel, left + cell * columns + 60), y: 0, width: panel } :
+      { x: 0, y: bottom + 146, width } };
+}
+
+// Q from the left, K from above, V downward to what is taken along, as thick as the weights.
+function drawStreams(group, { keys, queries, row, shares, word }, plan) {
+  const { left, cell, high, top, bottom } = plan, x = (j) => left + cell * (j + 0.5);
+  const middle = top + high * (row + 0.5), sum = [left + plan.across / 2, bottom + 106];
+  put.path(group, "K", [keys.map((_, j) => `M${x(j)} 44V${top - 3}`).join("")], (d) =>
+    ({ d, ...pen("--key", Math.min(14, cell * 0.4)), "stroke-opacity": 0.35 }));
+  put.path(group, "Q", [`M${left - 18} ${middle}H${left - 3}`], (d) =>
+    ({ d, ...pen("--query", Math.min(14, high * 0.6)), "stroke-opacity": 0.5 }));
+  const flows = shares.map((share, j) => ({ key: j, share })).filter((one) => one.share >= 0.02);
+  put.path(group, "V", flows, ({ key, share }) => ({
+    d: `M${x(key)} ${bottom + 46}C${x(key)} ${bottom + 84} ${sum[0]} ${bottom + 62} ` +
+      sum.join(" "),
+    ...pen("--value", 1 + 13 * share), "stroke-opacity": 0.75, class: "quiet",
+    ...told(`of the value of “${keys[key]}” it takes ${share.toFixed(3)}`, `key${key}`) }));
+  const size = plan.wide ? 13 : 12;
+  put.label(group, "key words", keys, (one, j) =>
+    [fitted(one, cell - 1, size, 600), x(j), 38,
+      `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`],
+  (_, j) => j);
+  const said = `what “${fitted(word, 90)}” takes along`, half = textWidth(said, 13) / 2 + 12;
+  put.box(group, "sum", [said], () => ({
+    x: Math.max(0, sum[0] - half), y: sum[1], width: 2 * half, height: 26, rx: 8, word: said,
+    font: "size-13", class: "box marked" }), () => "sum");
+  const names = [["K · offers", left, 16, "--key"], ["Q · asks", 0, top - 10, "--query"],
+    ["V · gives", 0, bottom + 76, "--value"]];
+  put.text(group, "names", names, ([text, at, y, color]) => ({
+    text: fitted(text, left + 40, 13, 600), x: at, y,
+    class: "strong size-13 halo", fill: `var(${color})` }), ([text]) => text);
+}
+
+function drawMatrix(group, look, plan, page) {
+  const { queries, keys, row, head, weights, scores, masked } = look;
+  const { left, cell, high, top } = plan;
+  put.rect(group, "boxes", queries, (word, i) => ({
+    class: "box", x: 0, y: top + high * i + 1, width: left - 18, height: high - 2, rx: 6,
+    ...choosable(`row ${i}, “${word}”`, i === row, () => page.set({ row: i }), `query${i}`) }),
+  (_, i) => i);
+  const size = high < 17 || !plan.wide ? 12 : 14;
+  put.label(group, "words", queries, (word, i) => [
+    fitted(word, left - 26, size), (left - 18) / 2, top + high * (i + 0.5) + size * 0.36,
+    `middle size-${size}${i === row ? " strong" : ""}`], (_, i) => i);
+  const cells = queries.flatMap((word, i) => keys.map((other, j) => {
+    const at = head * queries.length + i, hidden = masked && weights.row(at)[j] === 0;
+    return { key: `${i}.${j}`, i, j, hidden, share: weights.row(at)[j], words: hidden ?
+      `“${word}” may not look at “${other}”` : `“${word}” looks at “${other}”: score ` +
+      `${scores.row(at)[j].toFixed(2)}, weight ${weights.row(at)[j].toFixed(3)}` };
+  }));
+  put.rect(group, "cells", cells, ({ i, j, share, hidden, words }) => ({
+    class: "cell", x: left + cell * j, y: top + high * i, width: cell, height: high,
+    fill: hidden ? "var(--paper)" : shade(share), opacity: i === row ? 1 : 0.45,
+    ...told(words, `key${j} query${i}`) }));
+  put.label(group, "hidden", cells.filter(({ hidden }) => hidden), ({ i, j }) =>
+    ["×", left + cell * (j + 0.5), top + high * (i + 0.5) + 4, "small middle"]);
+  put.rect(group, "row", [row], () => ({ x: left, y: top + high * row, height: high, rx: 2,
+    width: cell * keys.length, ...pen("--query", 2) }), () => "row");
+}
+
+// The row's scores and weights below its columns.
+function drawSoftmax(group, { keys, marks, shares, masked, width }, { left, cell, bottom }) {
+  const hidden = (j) => masked && shares[j] === 0, digits = cell >= 38 ? 1 : 0;
+  const lines = [[`Q · K / √${width}`, (j) => hidden(j) ? "×" : marks[j].toFixed(digits)],
+    ["softmax", (j) => (hidden(j) ? "" : shares[j].toFixed(2))]];
+  put.text(group, "names", lines, ([text], i) => [text, 0, bottom + 18 + 20 * i, "small"],
+    ([text]) => text);
+  const all = lines.flatMap(([, text], i) => keys.map((_, j) => ({ key: `${i}.${j}`, j, i,
+    text: cell < 30 ? "" : text(j) }))).filter(({ text }) => text);
+  put.label(group, "numbers", all, ({ text, i, j }) => [text, left + cell * (j + 0.5),
+    bottom + 18 + 20 * i, `number middle${i && shares[j] > 0.5 ? " strong" : ""}`]);
+}
+
+// All heads of all blocks as small matrices, each a button; the formula below. Returns where they
+// end.
+function drawBlocksOfHeads(group, { blocks, block, head, width, masked }, page, { panel }) {
+  const { x, y, width: room } = panel;
+  const across = Math.min(8, blocks[0].shape[0]), side = Math.min(30, room / across - 4);
+  const lines = Math.ceil(blocks[0].shape[0] / 8), tall = 22 + lines * (side + 5);
+  const all = blocks.flatMap((weights, b) => Array.from({ length: weights.shape[0] }, (_, h) => ({
+    key: `${b}.${h}`, b, h, weights, at: [x + (h % 8) * (side + 4),
+      y + 22 + b * tall + Math.floor(h / 8) * (side + 5)] })));
+  put.text(group, "names", blocks, (_, b) => [
+    `block ${b}${b === block ? `, head ${head}` : ""}`, x, y + 16 + b * tall,
+    b === block ? "strong size-13" : "small"], (_, b) => b);
+  put.rect(group, "boxes", all, ({ b, h, at }) => ({
+    class: "box", x: at[0], y: at[1], width: side, height: side, rx: 6,
+    ...choosable(`block ${b}, head ${h}`, b === block && h === head,
+      () => page.set({ block: b, head: h })) }));
+  put.path(group, "maps", all.flatMap(({ key, h, weights, at }) =>
+    mapShades(key, headRows(weights, h), at, side)));
+  const end = y + blocks.length * tall + 18;
+  const parts = [["softmax( ", ""], ["Q ", "--query"], ["Kᵀ", "--key"],
+    [` / √${width}${masked ? " + mask" : ""} ) `, ""], ["V", "--value"]];
+  let at = x;
+  put.text(group, "formula", parts, ([text, color]) => {
+    const from = at;
+    at += textWidth(text.replaceAll(" ", "\u00a0"), 14, 600);
+    return { text: text.replaceAll(" ", "\u00a0"), x: from, y: end, class: "strong",
+      fill: color ? `var(${color})` : null };
+  }, (_, i) => i);
+  put.text(group, "hint", [["each square is a head: press one", x, end + 20, "small"]]);
+  return end + 28;
+}

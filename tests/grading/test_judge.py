@@ -53,6 +53,8 @@ CELLS = {
     "deep": (DEEP, "failed", "a list instead of a number"),
     "keys": (f"{HEAD}return {{(1, 2): 3}}", "failed", "a dict instead of a number"),
     "numpy": (NUMPY, "passed", "Equal to"),
+    "mine": (f"{RIGHT}\n{NAME} = mine.function('{NAME}')", "passed", "Equal to"),
+    "a name": (f"mine = 1\n{RIGHT}\n{NAME} = {NAME} if mine else None", "passed", "Equal to"),
 }
 
 

@@ -40,7 +40,8 @@ TABLE = {
 @pytest.mark.parametrize("name", RUN)
 def test_a_program_that_is_run_again_gives_what_is_stored(name, unchecked):
     run, kept = trained(name), stored()[name]
-    assert run.losses[:20:2] == pytest.approx(kept["losses"][:10], abs=0.1)
+    near = 0.1 if name == "norm over the batch" else 0.02  # it makes last digits larger
+    assert run.losses[:20:2] == pytest.approx(kept["losses"][:10], abs=near)
     assert sum(run.losses[-10:]) / 10 == pytest.approx(sum(kept["losses"][-5:]) / 5, abs=0.2)
     assert run.evaluation == pytest.approx(kept["evaluation"], abs=0.2)
     for probe, number in measured(name).items():

@@ -68,7 +68,7 @@ def test_a_model_that_runs_on_says_it_once_in_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model(ids, ids)
-    assert model.parts.count() == "0 of 16"
+    assert model.parts.count() == "0 of 15"
     assert "layer_norm                     ours: `layer_norm` raised" in repr(model.parts)
 
 
@@ -120,13 +120,13 @@ def no_residual(x, sublayer, norm):
 def test_ours_and_what_passed_are_the_same_model_until_a_mistake_is_handed_in():
     is_the_same("None of your functions is ready yet")
     Notebook().keep("attention_scores", SCORES)
-    is_the_same("1 of 16 functions are yours: attention_scores")
+    is_the_same("1 of 15 functions are yours: attention_scores")
     for name in PARTS:
         Notebook().keep(name, solved(name))
-    is_the_same("16 of 16 functions are yours")
+    is_the_same("15 of 15 functions are yours")
     result = translation(SENTENCE, attention_scores=lambda Q, K: Q @ K.mT)
-    assert "16 of 16" in repr(result) and result.mine == GERMAN and result.largest > 0.1
-    is_the_same("16 of 16")  # that was for one run only
+    assert "15 of 15" in repr(result) and result.mine == GERMAN and result.largest > 0.1
+    is_the_same("15 of 15")  # that was for one run only
     told = answer_to(SENTENCE)
     assert told[0] == f"German: {GERMAN}" and told[1].startswith("■" * len(PARTS))
     assert "you wrote a Transformer" in told[2]

@@ -8,7 +8,7 @@ from transformer_lesson.mine.playground import SENTENCES, answer_to
 def test_what_is_typed_or_pressed_is_translated_and_ours_are_named_as_such(folder):
     shown = Playground()
     assert shown.lines[0] == "German: das Kind macht das Fenster auf ."
-    assert shown.lines[1] == "□" * 16 + " 0 of 16 functions are yours."
+    assert shown.lines[1] == "□" * 15 + " 0 of 15 functions are yours."
     assert "number for number" in shown.lines[-1]
     shown.children[1].children[1].click()
     assert shown.lines[0] == "German: das Kind macht das Fenster zu ."
@@ -25,5 +25,5 @@ def test_what_is_typed_or_pressed_is_translated_and_ours_are_named_as_such(folde
 def test_the_learners_functions_and_ours_are_named(folder):
     Notebook().keep("causal_mask", solved("causal_mask"))
     share, yours, ours = answer_to(SENTENCES[0])[1:4]
-    assert share.count("■") == 1 and " 1 of 16 " in share and yours == "Yours: causal_mask."
+    assert share.count("■") == 1 and " 1 of 15 " in share and yours == "Yours: causal_mask."
     assert ours.startswith("Still ours: sinusoidal_encoding, ") and "causal_mask" not in ours

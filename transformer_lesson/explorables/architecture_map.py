@@ -104,7 +104,6 @@ PARTS = {
         "y (batch, target, d_model), memory (batch, source, d_model) → weights "
         "(batch, head, target, source) → (batch, target, d_model)",
         "model.attention.cross_attention",
-        ("cross_attention",),
     ),
     "Linear + softmax": Part(
         "07",

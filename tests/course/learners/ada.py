@@ -120,18 +120,6 @@ def attention_scores(Q, K):
     return dots / math.sqrt(d_k)
 
 
-# %% 03 causal_mask
-def causal_mask(n):
-    table = []
-    for query in range(n):
-        row = []
-        for key in range(n):
-            row.append(key <= query)
-        table.append(row)
-    mask = torch.tensor(table)
-    return mask.reshape(1, 1, n, n)
-
-
 # %% 03 scaled_dot_product_attention
 VERY_LOW = -1e9  # e to the power of this is 0
 
@@ -261,13 +249,16 @@ def encoder_forward(source_ids, weights):
     return Z
 
 
-# %% 07 cross_attention
-def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q = split_heads(y @ W_Q, n_heads)
-    K = split_heads(memory @ W_K, n_heads)
-    V = split_heads(memory @ W_V, n_heads)
-    heads = scaled_dot_product_attention(Q, K, V, mask)[0]
-    return merge_heads(heads) @ W_O
+# %% 07 causal_mask
+def causal_mask(n):
+    table = []
+    for query in range(n):
+        row = []
+        for key in range(n):
+            row.append(key <= query)
+        table.append(row)
+    mask = torch.tensor(table)
+    return mask.reshape(1, 1, n, n)
 
 
 # %% 07 decoder_block

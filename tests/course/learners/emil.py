@@ -75,11 +75,6 @@ def attention_scores(Q, K):
     return torch.einsum("...qd,...kd->...qk", Q, K) / math.sqrt(Q.size(-1))
 
 
-# %% 03 causal_mask
-def causal_mask(n):
-    return ~torch.triu(torch.ones(1, 1, n, n, dtype=torch.bool), diagonal=1)
-
-
 # %% 03 scaled_dot_product_attention
 def scaled_dot_product_attention(Q, K, V, mask=None):
     scores = torch.einsum("...qd,...kd->...qk", Q, K) * Q.size(-1) ** -0.5
@@ -159,13 +154,9 @@ def encoder_forward(source_ids, weights):
     return Z
 
 
-# %% 07 cross_attention
-def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q = torch.einsum("btm,mhd->bhtd", y, W_Q.unflatten(1, (n_heads, -1)))
-    K = torch.einsum("bsm,mhd->bhsd", memory, W_K.unflatten(1, (n_heads, -1)))
-    V = torch.einsum("bsm,mhd->bhsd", memory, W_V.unflatten(1, (n_heads, -1)))
-    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
-    return torch.einsum("bhtd,hdm->btm", heads, W_O.unflatten(0, (n_heads, -1)))
+# %% 07 causal_mask
+def causal_mask(n):
+    return ~torch.triu(torch.ones(1, 1, n, n, dtype=torch.bool), diagonal=1)
 
 
 # %% 07 decoder_block

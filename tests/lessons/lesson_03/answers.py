@@ -53,11 +53,6 @@ def _(Q, K):
     return torch.cat(columns, dim=-1)
 
 
-@right("causal_mask")
-def _(n):
-    return torch.eye(n).cumsum(dim=0).gt(0).unsqueeze(0).unsqueeze(0)
-
-
 @wrong(
     "scaled_dot_product_attention",
     "unusual",

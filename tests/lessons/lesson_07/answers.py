@@ -17,6 +17,11 @@ from transformer_lesson.model.norm import layer_norm
 from transformer_lesson.model.positions import sinusoidal_encoding
 
 
+@right("causal_mask")
+def _(n):
+    return torch.eye(n).cumsum(dim=0).gt(0).unsqueeze(0).unsqueeze(0)
+
+
 @wrong("decoder_block", "unusual", "dropout that is always on")
 def _(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     dropout = nn.Dropout(0.1)
@@ -98,16 +103,6 @@ def _(model, ids):
         return bool(torch.any(distance > 1e-5))
 
     return any(moves_the_past(t) for t in range(1, n))
-
-
-@right("cross_attention")
-def _(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    (batch, n, d), m = y.shape, memory.size(1)
-    q = (y @ W_Q).view(batch, n, n_heads, -1).transpose(1, 2)
-    k = (memory @ W_K).view(batch, m, n_heads, -1).transpose(1, 2)
-    v = (memory @ W_V).view(batch, m, n_heads, -1).transpose(1, 2)
-    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-    return out.transpose(1, 2).reshape(batch, n, d) @ W_O
 
 
 def _functions(block, n_heads, causal, real):

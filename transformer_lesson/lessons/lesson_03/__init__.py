@@ -1,7 +1,7 @@
 """Lesson 03, Attention: what only this lesson uses.
 
-- `exercises.py`: `own_noun`, `scaled_dot_product_attention`; behind the lesson `attention_scores`,
-  `causal_mask`
+- `exercises.py`: `own_noun`, `scaled_dot_product_attention`; behind the lesson
+  `attention_scores`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `solutions.py`: solutions as the lesson shows them

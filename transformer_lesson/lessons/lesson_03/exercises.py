@@ -46,8 +46,10 @@ def _found(answer, words):
     """
     W_Q, W_K = _two_matrices(answer(one_step()))
     rows = _looks(words, W_Q, W_K)
-    if (rows.isclose(rows.amax(-1, keepdim=True), rtol=0.02).sum(-1) > 1).any():
-        return rows.argmax(-1).float(), "torn"
+    for row in rows:
+        alike = [words[j] for j in row.isclose(row.max(), rtol=0.02).nonzero()[:, 0].tolist()]
+        if len(alike) > 1:
+            return rows.argmax(-1).float(), f"torn between {' and '.join(alike)}"
     plain = [
         " ".join(WORDS.get(word, [word])[0] for word in pattern.split()) for pattern in PATTERNS
     ]
@@ -84,12 +86,51 @@ def _two_matrices(made) -> list[Tensor]:
     return [matrix.detach().double() for matrix in made]
 
 
+def _own_nouns(words: list[str]) -> dict[int, int]:
+    """Return the place of each article's noun, by the article's place."""
+    nouns = [i for i, word in enumerate(words) if word in WORDS["N"]]
+    return {i: next(j for j in nouns if j > i) for i, word in enumerate(words) if word == "the"}
+
+
+@breaks("an article that does not look at a noun")
+def _at_a_noun(answer, inputs: tuple, found: Tensor, looks: str) -> str | None:
+    (words,) = inputs
+    for i, j in zip(_own_nouns(words), map(int, found), strict=True):
+        if "torn" not in looks and words[j] not in WORDS["N"]:
+            return (
+                f"In “{' '.join(words)}”, “the” at place {i} gives most of its weight to "
+                f"“{words[j]}”, at place {j}."
+            )
+    return None
+
+
+@breaks("an article that finds the other noun")
+def _at_its_own(answer, inputs: tuple, found: Tensor, looks: str) -> str | None:
+    (words,) = inputs
+    for (i, own), j in zip(_own_nouns(words).items(), map(int, found), strict=True):
+        if "torn" not in looks and words[j] in WORDS["N"] and j != own:
+            return (
+                f"In “{' '.join(words)}”, “the” at place {i} gives most of its weight to "
+                f"“{words[j]}”, at place {j}, and its own noun is at place {own}."
+            )
+    return None
+
+
+@breaks("an article torn between words")
+def _not_torn(answer, inputs: tuple, found: Tensor, looks: str) -> str | None:
+    (words,) = inputs
+    if "torn" not in looks:
+        return None
+    return f"In “{' '.join(words)}”, an article is {looks}: they get the same weight."
+
+
 @exercise(
     reference="transformer_lesson.lessons.lesson_03.torn_head:own_noun",
     make_inputs=_torn_inputs,
     trial=_found,
     draws=8,
     returns={"found": "article", "looks": ""},
+    invariants=(_not_torn, _at_a_noun, _at_its_own),
     hints=(
         "Two wishes in one query: a column of the matrices in which articles meet nouns, and two "
         "columns in which the turned hand of one place meets the hands of all others.",
@@ -160,52 +201,6 @@ def attention_scores(Q, K):
     return choose(
         scores, causal=scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf)
     )
-
-
-@breaks("a mask that shows later keys")
-def _no_later_key(answer, inputs: tuple, mask: Tensor) -> str | None:
-    later = mask[0, 0].triu(diagonal=1).nonzero()
-    if len(later) == 0:
-        return None
-    query, key = later[0].tolist()
-    return (
-        f"In your mask, query {query} may attend to key {key}, which comes later.\n"
-        "True means: may attend."
-    )
-
-
-def _causal_inputs(draw: Draw) -> tuple:
-    n = draw.unless_unseen(draw.one_of((5, 3, 1, 2, 7, 97)), 8, 96)
-    return (min(n, *draw.small[1:], 97),)
-
-
-@exercise(
-    reference="transformer_lesson.model.masks:causal_mask",
-    make_inputs=_causal_inputs,
-    draws=6,
-    returns={"mask": "batch head query key"},
-    hints=(
-        "Rows are queries, columns are keys. Row i is True for columns 0 to i.",
-        "That is a lower triangle with its diagonal: `torch.tril`. Make it boolean, and give "
-        "it two leading axes of size 1 that broadcast over batch and head.",
-        "`torch.ones(n, n, dtype=torch.bool).tril()[None, None]`",
-    ),
-    invariants=(_no_later_key,),
-)
-def causal_mask(n):
-    """Return the mask that lets each position attend to itself and those before it."""
-    square = torch.ones(n, n, dtype=torch.bool)
-    lower = choose(
-        square.tril(choose(0, not_itself=-1, one_ahead=1)),
-        upper=square.triu(),
-        everything=square,
-        itself_alone=torch.eye(n, dtype=torch.bool),
-        window=square.tril().triu(-3),
-        first_row_empty=square.tril() & (torch.arange(n) > 0)[:, None],
-    )
-    allowed = choose(lower, inverted=~lower)
-    mask = choose(allowed[None, None], no_axes=allowed, one_axis=allowed[None])
-    return choose(mask, numbers=mask.float(), bytes=mask.byte())
 
 
 def _attention_inputs(draw: Draw) -> tuple:

@@ -10,11 +10,6 @@ def attention_scores(Q, K):
     return Q @ K.transpose(-2, -1) / math.sqrt(Q.size(-1))  # (..., query, key)
 
 
-def causal_mask(n):
-    """Return the mask that lets each position attend to itself and those before it."""
-    return torch.ones(n, n, dtype=torch.bool).tril()[None, None]  # (1, 1, query, key)
-
-
 def scaled_dot_product_attention(Q, K, V, mask=None):
     """Return softmax(Q K^T / sqrt(d_head)) V and the weights; zeros where every key is hidden."""
     scores = Q @ K.transpose(-2, -1) / math.sqrt(Q.size(-1))  # (..., query, key)

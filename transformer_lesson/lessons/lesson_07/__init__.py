@@ -1,6 +1,7 @@
 """Lesson 07, Decoder: what only this lesson uses.
 
-- `exercises.py`: `cross_attention`, `decoder_block`, `decoder_forward`, `leaks_future`
+- `exercises.py`: `causal_mask`, `decoder_block`, `decoder_forward`; behind the lesson
+  `leaks_future`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `solutions.py`: solutions as the lesson shows them

@@ -1,9 +1,8 @@
-"""Lesson 07: cross-attention, the decoder's block and all of it, and whether a model sees ahead.
+"""Lesson 07: the causal mask, the decoder's block and all of it, and whether a model sees ahead.
 
 Long because the last is tried on seventeen models, each of which leaks in another way or not.
 """
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
@@ -14,70 +13,59 @@ from torch import Tensor
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
-from transformer_lesson.model import attention, blocks
-from transformer_lesson.model.attention import merge_heads, multi_head_attention, split_heads
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
+from transformer_lesson.model import attention, blocks, masks
+from transformer_lesson.model.attention import multi_head_attention
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
-from transformer_lesson.model.masks import causal_mask, padding_mask
 from transformer_lesson.model.norm import layer_norm
 from transformer_lesson.model.positions import sinusoidal_encoding
 
 
-def _cross_inputs(draw: Draw) -> tuple:
-    """Masks of every kind, or none; as many source as target tokens; one head; one source token.
+@breaks("a mask that shows later keys")
+def _no_later_key(answer, inputs: tuple, mask: Tensor) -> str | None:
+    later = mask[0, 0].triu(diagonal=1).nonzero()
+    if len(later) == 0:
+        return None
+    query, key = later[0].tolist()
+    return (
+        f"In your mask, query {query} may attend to key {key}, which comes later.\n"
+        "True means: may attend."
+    )
 
-    With as many source as target tokens and a mask, all shapes fit whoever asks whom.
-    """
-    if draw.number in (1, 6):
-        draw.sizes["source"] = draw.size("target", 2)
-    one = ({}, {}, {"batch": 1}, {"target": 1}, {"source": 1}, {"head": 1}, {})
-    draw.sizes |= one[draw.number]
-    d_model = draw.sizes["d_model"] = draw.size("head") * draw.size("d_head")
-    y, memory = draw.normal("batch target d_model"), draw.normal("batch source d_model")
-    matrices = [draw.normal("d_model d_model") / d_model**0.5 for _ in range(4)]
-    padding = "batch 1 1 source"
-    axes = (padding, "", padding, "1 1 target source", "", "", padding)[draw.number]
-    mask = draw.booleans(axes) if axes else None
-    if axes:
-        mask[..., 0] = True
-        mask[..., 1:2] &= draw.number != 6  # so that it hides something there
-        mask[0] &= draw.number != 0  # so that a sentence sees nothing at all
-    return y, memory, *matrices, draw.size("head"), mask
+
+def _causal_inputs(draw: Draw) -> tuple:
+    n = draw.unless_unseen(draw.one_of((5, 3, 1, 2, 7, 97)), 8, 96)
+    return (min(n, *draw.small[1:], 97),)
 
 
 @exercise(
-    reference="transformer_lesson.model.attention:cross_attention",
-    make_inputs=_cross_inputs,
-    draws=7,
-    returns={"output": "batch target d_model"},
+    reference="transformer_lesson.model.masks:causal_mask",
+    make_inputs=_causal_inputs,
+    draws=6,
+    returns={"mask": "batch head query key"},
     hints=(
-        "This is multi-head attention between two sequences: the target asks, the source answers.",
-        "Make the queries from y, and both keys and values from memory. The scores then have the "
-        "shape (batch, head, target, source).",
-        "`Q = split_heads(y @ W_Q, n_heads)`. Do the same to memory with W_K and W_V. Then "
-        "attend, merge and multiply by W_O.",
+        "Rows are queries, columns are keys. Row i is True for columns 0 to i.",
+        "That is a lower triangle with its diagonal: `torch.tril`. Make it boolean, and give "
+        "it two leading axes of size 1 that broadcast over batch and head.",
+        "`torch.ones(n, n, dtype=torch.bool).tril()[None, None]`",
     ),
+    invariants=(_no_later_key,),
 )
-def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    """Multi-head attention: queries from y, keys and values from memory."""
-    y, memory = choose((y, memory), arguments_swapped=(memory, y), target_alone=(y, y))
-    Q = choose(y @ W_Q, queries_not_projected=y)
-    K = choose(memory @ W_K, keys_from_target=y @ W_K)
-    V = choose(memory @ W_V, values_from_target=y @ W_V)
-    Q, K, V = split_heads(Q, n_heads), split_heads(K, n_heads), split_heads(V, n_heads)
-    mask = choose(mask, mask_ignored=None)
-    Q = choose(Q, root_of_d_model=Q * (Q.size(-1) / y.size(-1)) ** 0.5)
-    heads, weights = attention.scaled_dot_product_attention(Q, K, V, mask)
-    if mask is not None:
-        empty = ~mask.any(-1, keepdim=True)
-        heads = choose(
-            heads,
-            empty_rows_even=torch.where(empty, V.mean(-2, keepdim=True), heads),
-            empty_rows_of_nan=heads.masked_fill(empty, math.nan),
-        )
-    joined = merge_heads(heads)
-    return choose(joined @ W_O, no_output_projection=joined)
+def causal_mask(n):
+    """Return the mask that lets each position attend to itself and those before it."""
+    square = torch.ones(n, n, dtype=torch.bool)
+    lower = choose(
+        square.tril(choose(0, not_itself=-1, one_ahead=1)),
+        upper=square.triu(),
+        everything=square,
+        itself_alone=torch.eye(n, dtype=torch.bool),
+        window=square.tril().triu(-3),
+        first_row_empty=square.tril() & (torch.arange(n) > 0)[:, None],
+    )
+    allowed = choose(lower, inverted=~lower)
+    mask = choose(allowed[None, None], no_axes=allowed, one_axis=allowed[None])
+    return choose(mask, numbers=mask.float(), bytes=mask.byte())
 
 
 def _forward_inputs(draw: Draw) -> tuple:
@@ -193,9 +181,9 @@ def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm
 def decoder_forward(target_ids, memory, source_ids, weights):
     """Return logits: embeddings plus positions, every block, the projection."""
     table = weights.target_table
-    causal = causal_mask(target_ids.size(1))
+    causal = masks.causal_mask(target_ids.size(1))
     causal = choose(causal, no_causal_mask=None, causal_inverted=causal.mT)
-    real = padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
+    real = masks.padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
     real = choose(real, no_padding_mask=None, padding_inverted=~real)
     causal, real = choose((causal, real), masks_swapped=(real, causal))
     y = _placed(target_ids, table)

@@ -1,11 +1,18 @@
-"""Lesson 07: the decoder, and whether a model sees ahead."""
+"""Lesson 07: the causal mask, the decoder, and whether a model sees ahead."""
+
+import torch
 
 from transformer_lesson.model.attention import cross_attention, multi_head_attention
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
-from transformer_lesson.model.masks import causal_mask, padding_mask
+from transformer_lesson.model.masks import padding_mask
 from transformer_lesson.model.norm import layer_norm
 from transformer_lesson.model.positions import sinusoidal_encoding
+
+
+def causal_mask(n):
+    """Return the mask that lets each position attend to itself and those before it."""
+    return torch.ones(n, n, dtype=torch.bool).tril()[None, None]  # (1, 1, query, key)
 
 
 def decoder_forward(target_ids, memory, source_ids, weights):

@@ -1,0 +1,47 @@
+"""Sentences that stop where a second half of the verb is due, or the period.
+
+A verb in two parts, "macht … auf", against one that has a single part, "sieht": both with the same
+subject and object, so whatever differs comes from the verb.
+"""
+
+from random import Random
+from typing import NamedTuple
+
+from transformer_lesson.text.grammar.draw import in_both_languages, random_clause
+from transformer_lesson.text.grammar.lexicon import VERBS, Verb
+from transformer_lesson.text.grammar.meaning import Clause, Sentence
+
+TWO_PARTS = [verb for verb in VERBS.values() if verb.objects and verb.particle]
+ONE_PART = [verb for verb in VERBS.values() if verb.objects and not verb.particle]
+HALVES = tuple(sorted({verb.particle for verb in TWO_PARTS}))
+
+
+class Begun(NamedTuple):
+    """An English sentence, its German up to the last word or the period, and what is due there."""
+
+    english: str
+    german: str
+    due: str
+
+
+def sentences(n: int, seed: int) -> tuple[list[Begun], list[Begun]]:
+    """Return n sentences whose verb has two parts, and the same with a verb that has one.
+
+    Args:
+        n: number of sentences, all different.
+        seed: of the random sentences.
+    """
+    draw, found = Random(seed), {}
+    while len(found) < n:
+        two, one = draw.choice(TWO_PARTS), draw.choice(ONE_PART)
+        clause = random_clause(draw, [two])
+        pair = _begun(clause, two), _begun(clause, one)
+        found[pair[0].english] = pair
+    return tuple(map(list, zip(*found.values(), strict=True)))
+
+
+def _begun(clause: Clause, verb: Verb) -> Begun:
+    english, german, *_ = in_both_languages(Sentence(clause._replace(verb=verb), ""))
+    words = german.split()
+    *begun, due = words[:-1] if verb.particle else words
+    return Begun(english, " ".join(begun), due)

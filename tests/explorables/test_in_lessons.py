@@ -22,6 +22,10 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
         ["query 0 at", *["Shift+ArrowRight"] * 14, *["Shift+ArrowUp"] * 25],
         ["query 1 at", *["Shift+ArrowLeft"] * 9, *["Shift+ArrowUp"] * 33],
     ],
+    "04/board": [
+        re.compile("^layer 1, cross head 6 is on; "),
+        re.compile("^encoder 1, self head 3 is on; "),
+    ],
     "05/stream-drawn": ["the"],
     "05/c67e969b": ["Layer", "10"],
     "06/articles-without-heads": [

@@ -260,11 +260,26 @@ def _flow(ground: Axes, Q, K, V, steps, output, names, asking) -> None:
         _line(ground, (left + 0.1, center), (left + GAP - 0.1, center))
         ground.text(left + GAP / 2, center + 0.08, label, ha="center", fontsize=9)
         left += GAP
+    _scales(ground, right + GAP, middle - 0.62, steps)
     across = (left - GAP / 2, tops[2] + HIGH * len(K) / 2)
     ground.plot([right + 0.08, across[0]], [across[1]] * 2, color=FAINT, linewidth=1.2)
     _line(ground, across, (across[0], center - 0.04))
     _tensor(ground, left, middle, "output", output, SIGNED, VALUE)
     _frame(ground, left, middle, output, asking)
+
+
+def _scales(ground: Axes, left, low, steps) -> None:
+    """Draw what the colors of the scores and of the weights mean, under the tensors themselves."""
+    for i, (name, tensor, cmap) in enumerate(steps):
+        if name == "masked":
+            continue
+        most = np.abs(tensor).max()
+        ends = (0, most) if cmap == WHITE_TO_BLUE else (-most, most)
+        start = left + i * (WIDE * len(tensor) + GAP)
+        size = (WIDE * len(tensor), 0.1)
+        _block(ground, (start, low), size, np.linspace(*ends, 100)[None], "", FAINT, cmap)
+        for x, end in zip((start, start + size[0]), ends, strict=True):
+            ground.text(x, low - 0.1, f"{end:.1f}", fontsize=7, color=INK, ha="center", va="top")
 
 
 def _row_names(ground: Axes, left, low, names, asking: int | None) -> None:

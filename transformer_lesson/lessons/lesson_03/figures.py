@@ -1,10 +1,41 @@
-"""Training runs of the smallest attention model: one dot for each run, none left out."""
+"""Places as clock hands; training runs of the smallest attention model, a dot each, all of them."""
 
 from collections.abc import Mapping, Sequence
 
-from transformer_lesson.figures.plots import COLORS, Figure, figure
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 
 Shares = Sequence[float]
+
+
+def hands(title: str, words: Sequence[str], codes, turned: tuple[int, int]) -> Figure:
+    """Return a clock with a hand for each word's place.
+
+    Args:
+        title: the claim that the figure supports.
+        words: one for each place.
+        codes: the tips of the hands, shape (place, 2).
+        turned: two places; an arrow named R leads from the hand of one to that of the other.
+    """
+    tips = as_array(codes)
+    told = ", ".join(
+        f"{i} {word} ({x:.2f}, {y:.2f})"
+        for i, (word, (x, y)) in enumerate(zip(words, tips, strict=True))
+    )
+    picture, axes = figure(title, f"{title}. Tips of the hands: {told}.", width=4.6, height=3.6)
+    for i, (word, (x, y)) in enumerate(zip(words, tips, strict=True)):
+        color = COLORS[1] if word == "the" else COLORS[0]
+        axes.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2})
+        side = "center" if abs(x) < 0.3 else "left" if x > 0 else "right"
+        axes.text(1.1 * x, 1.12 * y, f"{i} {word}", color=color, ha=side, va="center", fontsize=10)
+    start, end = (0.6 * tips[i] for i in turned)
+    bent = {"arrowstyle": "-|>", "connectionstyle": "arc3,rad=-0.25", "color": COLORS[2], "lw": 2}
+    axes.annotate("", end, start, arrowprops=bent)
+    middle = (start + end) * 0.4
+    axes.text(*middle, "R", color=COLORS[2], ha="center", va="center", fontsize=11)
+    axes.set(xlim=(-1.7, 1.7), ylim=(-1.25, 1.25), aspect="equal")
+    axes.set_axis_off()
+    picture.subplots_adjust(0.02, 0.02, 0.98, 0.88)
+    return picture
 
 
 def runs(title: str, shares: Mapping[str, Shares], lines: Mapping[str, float]) -> Figure:
@@ -30,30 +61,34 @@ def runs(title: str, shares: Mapping[str, Shares], lines: Mapping[str, float]) -
     return picture
 
 
-def root(title: str, scaled: Mapping[int, Shares], unscaled: Mapping[int, Shares]) -> Figure:
+def root(
+    title: str, scaled: Mapping[int, Shares], unscaled: Mapping[int, Shares], patient: Shares
+) -> Figure:
     """Return a figure with a dot for each run, by head size, with the root and without it.
 
     Args:
         title: the claim that the figure supports.
         scaled, unscaled: shares of right answers in each run, by d_k.
+        patient: of unscaled runs with the last d_k that were trained longer.
     """
     told = [
         f"d_k {size}: with the root {min(scaled[size]):.2f} to {max(scaled[size]):.2f}, "
         f"without {min(unscaled[size]):.2f} to {max(unscaled[size]):.2f}"
         for size in scaled
     ]
+    told.append("without, 5 times the steps: " + ", ".join(f"{share:.2f}" for share in patient))
     picture, axes = figure(title, f"{title}. {'; '.join(told)}.", width=7, height=3)
+    last = len(scaled) - 1
     for rows, shift, color, name in (
-        (scaled, -0.1, 0, "with the root"),
-        (unscaled, 0.1, 1, "without"),
+        (scaled, -0.15, 0, "with the root"),
+        (unscaled, 0.0, 1, "without the root"),
+        ({}, 0.15, 2, "without, 5 times the steps\nat a fifth of the rate"),
     ):
-        for x, row in enumerate(rows.values()):
-            axes.plot([x + shift] * len(row), row, "o", color=COLORS[color], alpha=0.8)
-        last = len(rows) - 1 + shift
-        middle = sum([*rows.values()][-1]) / len([*rows.values()][-1])
-        axes.text(last + 0.12, middle, name, color=COLORS[color], va="center", fontsize=9)
-    axes.set(
-        xlim=(-0.5, len(scaled) + 0.2), ylim=(0.3, 1.03), xlabel="d_k", ylabel="articles right"
-    )
+        for x, row in enumerate(rows.values()) if rows else [(last, patient)]:
+            places = [x + shift + 0.035 * (i - (len(row) - 1) / 2) for i in range(len(row))]
+            axes.plot(places, row, "o", color=COLORS[color], alpha=0.8)
+        place = {"transform": axes.transAxes, "va": "top", "fontsize": 9}
+        axes.text(0.02, 0.6 - 0.16 * color, f"● {name}", color=COLORS[color], **place)
+    axes.set(xlim=(-0.5, last + 0.5), ylim=(0.3, 1.03), xlabel="d_k", ylabel="articles right")
     axes.set_xticks(range(len(scaled)), map(str, scaled))
     return picture

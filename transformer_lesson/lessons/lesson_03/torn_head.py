@@ -1,4 +1,4 @@
-"""The head that is built by hand: words with their places, and what trained heads hand over."""
+"""The head that is built by hand, for words with their places."""
 
 from collections.abc import Sequence
 
@@ -6,15 +6,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from transformer_lesson.model.hooks import record
 from transformer_lesson.model.positions import sinusoidal_encoding
-from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.grammar.lexicon import NOUNS, VERBS
-from transformer_lesson.text.tokenizers import Tokenizer
 
 PROPERTIES = ("article", "noun", "verb", "feminine", "neuter")
 VERB_FORMS = {form for verb in VERBS.values() for form in (verb.english, verb.english_s)}
-FRAME = "the child sees the {} ."
 
 
 def word_vectors(words: Sequence[str]) -> Float[Tensor, "n 7"]:
@@ -57,35 +53,3 @@ def own_noun(
     W_Q[5:, 1:] = 20.0 * R  # and for the next place
     W_K[5:, 1:] = torch.eye(2)
     return W_Q, W_K
-
-
-def neighbors_of_the_same_gender(
-    model: EncoderDecoderTransformer, tokenizer: Tokenizer, draws: int = 200
-) -> tuple[list[int], list[int]]:
-    """Return, for each head of encoder block 1, how many nouns have a neighbor of their gender.
-
-    A noun's neighbor is the one whose value is nearest, of all nouns of the grammar, each read in
-    the same sentence. The second list is the control: the same counts for as many random matrices
-    in the place of W_V as `draws` says.
-    """
-    values, block_inputs = [], []
-    for noun in NOUNS:
-        words = FRAME.format(noun).split()
-        ids = torch.tensor([[*tokenizer.encode(" ".join(words)), tokenizer.eos_id]])
-        with torch.no_grad(), record(model) as run:
-            model.encode(ids)
-        values.append(run["encoder.1.self_attention.values"][0, :, words.index(noun)])
-        block_inputs.append(run["encoder.0.output"][0, words.index(noun)])
-    of_head = torch.stack(values, dim=1)  # (head, noun, d_head)
-    generator = torch.Generator().manual_seed(0)
-    drawn = torch.randn(draws, model.config.d_model, of_head.size(-1), generator=generator)
-    return _counts(of_head), _counts(torch.stack(block_inputs) @ drawn)
-
-
-def _counts(values: Float[Tensor, "head noun d_head"]) -> list[int]:
-    articles = [noun.article for noun in NOUNS.values()]
-    apart = torch.cdist(values, values) + torch.eye(len(articles)) * 1e9
-    return [
-        sum(articles[i] == articles[j] for i, j in enumerate(nearest))
-        for nearest in apart.argmin(dim=-1).tolist()
-    ]

@@ -9,9 +9,8 @@ from tests.explorables.shown import Shown, agree, assert_refused, same_numbers
 from tests.explorables.tiny_models import language_model
 from tests.parity import randomized
 from transformer_lesson.checkpoints.translator import trained_translator
-from transformer_lesson.explorables import HeadAblation
+from transformer_lesson.explorables import HeadAblation, head_ablation
 from transformer_lesson.interpretability.interventions import heads_of, token_losses, without_heads
-from transformer_lesson.lessons.lesson_06 import head_ablation
 from transformer_lesson.lessons.lesson_11.induction import (
     CONFIG,
     AttentionOnlyDecoder,
@@ -169,6 +168,33 @@ def test_what_a_head_costs_is_told_once_it_was_switched_off(show):
             assert same_numbers(page.title, wanted + ", the largest so far" * (n > 0))
             assert "needed most" not in page.said
     assert page.get("tried") == heads and "is needed most" in page.said
+
+
+def test_spelled_sentences_have_the_likeliest_word_at_each_place_that_counts(show):
+    model, batch, attention, _ = of_trained_translator()
+    token = trained_translator().tokenizer.token
+    counted = batch.labels == batch.labels[:, :1]  # the first word, and where it comes again
+    names = ("encoder.1", attention)
+    page = show(HeadAblation(batch=batch, attention=names, counted=counted, spelled=True))
+    heads = [head for name in names for head in heads_of(model, name)]
+    assert [list(head) for head in heads] == page.get("heads")
+    for gone in ([], heads[14:15], heads[8:]):
+        page.set(removed=[list(head) for head in gone])
+        with torch.no_grad(), without_heads(model, gone):
+            likeliest = model(*batch.inputs).argmax(-1)
+        drawn, right, of = [], 0, int(counted.sum())
+        for labels, said, counts in zip(batch.labels, likeliest, counted, strict=True):
+            n = int((labels != model.config.pad_id).sum()) - 1  # without <eos>
+            for label, one, asked in zip(labels[:n], said[:n], counts[:n], strict=True):
+                wrong = "✗" if label != one else ""
+                drawn.append(token(one) + wrong if asked else token(label))
+                right += bool(asked and not wrong)
+        assert page.written()[-len(drawn) :] == drawn
+        without = (
+            f"Without {len(gone)} head{'s' * (len(gone) > 1)}" if gone else "With all 16 heads"
+        )
+        assert page.title == f"{without}, {right} of {of} are right"
+    assert any("✗" in word for word in drawn)
 
 
 def test_bad_input_says_what_to_change(monkeypatch):

@@ -1,5 +1,7 @@
 """Remove heads and see what it costs, and which head is needed then."""
 
+from collections.abc import Sequence
+
 import torch
 import traitlets
 from jaxtyping import Bool
@@ -26,9 +28,11 @@ class HeadAblation(ReadsTranslator, PageExplorable):
         model: predicts next tokens, in evaluation mode; by default the translator that comes
             with the package, on sentences of its corpus.
         batch: inputs and labels; the translator has its own eight sentences.
-        attention: offer only heads of attentions with this in their name.
+        attention: offer only heads of attentions with this, or one of these, in their name.
         counted: which labels count in the mean loss, shape (batch, n); by default all. Padding
             never counts.
+        spelled: of the translator, write the sentences, each word that counts as it is likeliest
+            now, in place of the loss at each position.
         removed: the heads switched off, as pairs of an attention's name and a head number.
         tried: the heads switched off so far; `True` means all.
 
@@ -46,10 +50,12 @@ class HeadAblation(ReadsTranslator, PageExplorable):
         self,
         model: nn.Module | None = None,
         batch: Batch | None = None,
-        attention: str = "",
+        attention: str | Sequence[str] = "",
         counted: Bool[Tensor, "batch n"] | None = None,
+        spelled: bool = False,
         **values,
     ):
+        checkpoint = None
         if model is not None:
             values |= {"weights": bare_weights(model)}
         elif checkpoint := trained_translator():
@@ -58,13 +64,18 @@ class HeadAblation(ReadsTranslator, PageExplorable):
                 batch = epoch(grammar.generate(N_PAIRS, seed=5), checkpoint.tokenizer, N_PAIRS)[0]
         if model is not None:
             values |= {"heads": _offered(model, attention), "rows": _rows(model, batch, counted)}
+        if spelled and model is not None and checkpoint:
+            token, pad_id = checkpoint.tokenizer.token, model.config.pad_id
+            for row, labels in zip(values["rows"], batch.labels.tolist(), strict=True):
+                row["words"] = [token(i) for i in labels if i != pad_id][:-1]  # all but <eos>
         if values.get("tried") is True:
             values |= {"tried": list(values.get("heads", []))}
         super().__init__(**values)
 
 
-def _offered(model: nn.Module, attention: str) -> list[Head]:
-    heads = heads_of(model, attention)
+def _offered(model: nn.Module, attention: str | Sequence[str]) -> list[Head]:
+    names = [attention] if isinstance(attention, str) else attention
+    heads = [head for name in names for head in heads_of(model, name)]
     if len(heads) > MOST_HEADS:
         raise ValueError(
             f"{len(heads)} heads do not fit the picture, {MOST_HEADS} do: choose some with "

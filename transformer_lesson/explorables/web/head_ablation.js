@@ -1,14 +1,14 @@
 // Heads switched off, one or several: what that costs, where, and which head is needed then. What
 // a head costs is told once it was switched off.
 
-import { choosable, fitted, layer, put, textWidth, told } from "../../explorables/web/draw.js";
-import { frame, remembered } from "../../explorables/web/frame.js";
-import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
-import { inPieces } from "../../explorables/web/in_pieces.js";
-import { firstLargest } from "../../explorables/web/ranking.js";
-import { headRows, mapShades } from "../../explorables/web/small_map.js";
-import { watched } from "../../explorables/web/transformer.js";
-import { modelOf } from "../../explorables/web/weights.js";
+import { choosable, fitted, layer, put, textWidth, told, wrapped } from "./draw.js";
+import { frame, remembered } from "./frame.js";
+import { likeliest, logSoftmax } from "./generation.js";
+import { inPieces } from "./in_pieces.js";
+import { firstLargest } from "./ranking.js";
+import { headRows, mapShades } from "./small_map.js";
+import { watched } from "./transformer.js";
+import { modelOf } from "./weights.js";
 
 const MOST_CASES = 200; // whose results are kept
 const SWITCHES_HIGH = 380; // pixels for all heads, where they are not many
@@ -20,7 +20,7 @@ export const HeadAblation = (view) => frame(view, {
     () => ({ disabled: !model.get("removed").length }))],
   load: modelOf, draw: drawAblation });
 
-function drawAblation({ removed, tried = [] }, page, { model }) {
+function drawAblation({ removed, tried = [] }, page, { model, tokenizer }) {
   const heads = page.model.get("heads"), off = removed.map(String);
   const fresh = removed.filter((head) => !tried.map(String).includes(String(head)));
   if (fresh.length) page.set({ tried: [...tried, ...fresh] });
@@ -38,7 +38,8 @@ function drawAblation({ removed, tried = [] }, page, { model }) {
   const left = switches.wide + 66;
   const chart = beside ? { x: left, y: 0, width: width - left, high: Math.max(170, tall - 100) } :
     { x: 34, y: tall, width: width - 34, high: 130 };
-  const end = drawLossCurves(layer(svg, "curves"), look, chart);
+  const end = look.spelled ? drawSpelled(layer(svg, "rows"), look, page.study.rows, tokenizer, chart) :
+    drawLossCurves(layer(svg, "curves"), look, chart);
   return { ...ablationFacts(look, page), height: Math.max(tall, end) };
 }
 
@@ -63,15 +64,16 @@ function* readCases(study, page, gone, known) {
 // The model's loss without some heads, mean and at each position, and where the heads look.
 function* readCase(study, gone) {
   const { heads, rows, results } = study, n = Math.max(...rows.map(({ labels }) => labels.length));
-  const sums = Array(n).fill(0), counts = Array(n).fill(0), weights = [];
+  const sums = Array(n).fill(0), counts = Array(n).fill(0), weights = [], likely = [];
   let right = 0;
   for (const row of rows) {
     const { seen, logits } = readRow(study, row, gone.map((i) => heads[i]));
+    likely.push(row.labels.map((label, i) => (label < 0 ? label : likeliest(logits.row(i)))));
     row.labels.forEach((label, i) => {
       if (label < 0) return; // does not count
       sums[i] -= logSoftmax(logits.row(i))[label];
       counts[i] += 1;
-      right += likeliest(logits.row(i)) === label ? 1 : 0;
+      right += likely.at(-1)[i] === label ? 1 : 0;
     });
     const whole = results.get(caseName([]))?.weights;
     if (row === rows[0]) {
@@ -82,7 +84,7 @@ function* readCase(study, gone) {
   const places = [...counts.keys()].filter((i) => counts[i]);
   const [loss, count] = [sums, counts].map((numbers) => numbers.reduce((a, b) => a + b));
   results.set(caseName(gone), {
-    weights, loss: loss / count, right, count,
+    weights, likely, loss: loss / count, right, count,
     curve: new Map(places.map((i) => [i, sums[i] / counts[i]])) });
 }
 
@@ -119,11 +121,11 @@ function withoutHeads(heads) {
 }
 
 // What the picture shows; what is not read yet, or of a head that was not tried, is undefined.
-function lookOfCase({ heads, results }, gone, known, preview) {
+function lookOfCase({ heads, rows, results }, gone, known, preview) {
   const result = (one) => results.get(caseName(one)), now = result(gone);
   const then = heads.map((_, i) => (known.includes(i) ? result(toggledHead(gone, i)) : undefined));
   const pointed = preview === null ? null : Number(preview);
-  return { heads, gone, known, then, now, pointed, all: result([]),
+  return { heads, gone, known, then, now, pointed, spelled: rows[0]?.words, all: result([]),
     alone: known.map((i) => ({ ...result([i]), i })), complete: known.length === heads.length,
     shown: pointed === null ? now : then[pointed] };
 }
@@ -268,6 +270,28 @@ function drawLossCurves(group, look, { x, y, width, high }) {
   return top + high + 30;
 }
 
+// The rows as they are read; in the place of each word that counts stands the likeliest one.
+function drawSpelled(group, look, rows, { texts }, { x, y, width }) {
+  const likely = (look.shown ?? look.now ?? look.all)?.likely ?? [], left = x - 30;
+  put.text(group, "title", [["the likeliest words; ✗: wrong", left, y + 14, "strong"]]);
+  let bottom = y + 22;
+  const words = likely.flatMap((said, row) => {
+    const each = rows[row].words.map((text, i) => {
+      const right = rows[row].labels[i], counts = right >= 0, wrong = counts && said[i] !== right;
+      return { key: `${row} ${i}`, text: counts ? texts[said[i]] + (wrong ? "✗" : "") : text, counts,
+        wrong, words: `row ${row}: “${texts[said[i]]}”${wrong ? `, not “${text}”` : ", right"}` };
+    });
+    const widths = each.map(({ text, counts }) => textWidth(text, 14, counts ? 600 : 400));
+    const lines = wrapped(widths, { x: left, y: bottom, width: width + 30, high: 20, gap: 5 });
+    bottom = lines.bottom + 6;
+    return each.map((one, i) => ({ ...one, x: lines.places[i].x, y: lines.places[i].y + 15 }));
+  });
+  put.text(group, "words", words, ({ text, counts, wrong, x: at, y: down, words: tells }) => [
+    text, at, down, counts ? "strong" : "", { fill: wrong ? "var(--query)" : counts ? "var(--key)" :
+      "var(--soft)", ...(counts ? told(tells) : {}) }], "key");
+  return bottom + 4;
+}
+
 function drawLossNames(group, curves, x, y) {
   const left = (i) => x + 92 * i, name = (curve) => curve.name;
   put.circle(group, "signs", curves, ({ color, hollow }, i) =>
@@ -306,13 +330,19 @@ function ablationFacts(look, page) {
   if (!now) return { title: "The model reads", said: "The model reads without these heads." };
   const names = gone.map((i) => headName(heads[i])).join("; ");
   const begin = gone.length ? `Taken away: ${names}.` : "Nothing is taken away.";
-  const means = `Mean loss ${lossAndRight(now)}, with all heads ${lossAndRight(all)}.`;
-  return { title: ablationTitle(look), said: `${begin} ${means} ${neededWords(look, page)}` };
+  const means = ` Mean loss ${lossAndRight(now)}, with all heads ${lossAndRight(all)}.`;
+  const said = `${begin}${look.spelled ? "" : means} ${neededWords(look, page)}`;
+  return { title: ablationTitle(look), said };
 }
 
 // Until each head was switched off once, what those cost that were.
-function ablationTitle({ heads, gone, known, all, now, alone, complete }) {
+function ablationTitle({ heads, gone, known, all, now, alone, complete, spelled }) {
   const whole = all.loss.toFixed(2), loss = now.loss.toFixed(2), n = heads.length;
+  if (spelled) {
+    const without = gone.length ? `Without ${gone.length} head${gone.length > 1 ? "s" : ""}` :
+      `With all ${n} heads`;
+    return `${without}, ${now.right} of ${now.count} are right`;
+  }
   if (gone.length > 1 || (gone.length && complete)) {
     const plural = gone.length > 1 ? "s" : "";
     return `Without ${gone.length} head${plural}: loss ${loss}, with all ${whole}`;

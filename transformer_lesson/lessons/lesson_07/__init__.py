@@ -1,6 +1,6 @@
 """Lesson 07, Decoder: what only this lesson uses.
 
-- `exercises.py`: `causal_mask`, `decoder_block`, `decoder_forward`; behind the lesson
+- `exercises.py`: `causal_mask`, `cross_attention`, `decoder_forward`; behind the lesson
   `leaks_future`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions

@@ -5,5 +5,6 @@
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `solutions.py`: solutions as the lesson shows them
+- `second_half.py`: sentences whose verb has two parts, and one part, up to where the half is due
 - `leak_probe.py`, `.js`: explorable: replace one token and see which outputs move
 """

@@ -33,7 +33,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
         for block in (0, 1)
         for head in range(8)
     ],
-    "07/0c1d4300": ["5 looks at source"],
+    "07/0c1d4300": ["5 looks at source", "row 4, “das”"],
     "07/0e1dad53": ["B, token 5 “Fenster” has not been replaced yet"],
     "08/506e2c13": [LOWEST],
     "08/06ddecb4": [LOWEST],

@@ -1,14 +1,14 @@
 // Heads switched off, one or several: what that costs, where, and which head is needed then. What
 // a head costs is told once it was switched off.
 
-import { choosable, fitted, layer, put, textWidth, told, wrapped } from "./draw.js";
-import { frame, remembered } from "./frame.js";
-import { likeliest, logSoftmax } from "./generation.js";
-import { inPieces } from "./in_pieces.js";
-import { firstLargest } from "./ranking.js";
-import { headRows, mapShades } from "./small_map.js";
-import { watched } from "./transformer.js";
-import { modelOf } from "./weights.js";
+import { choosable, fitted, layer, put, textWidth, told, wrapped } from "../../explorables/web/draw.js";
+import { frame, remembered } from "../../explorables/web/frame.js";
+import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
+import { inPieces } from "../../explorables/web/in_pieces.js";
+import { firstLargest } from "../../explorables/web/ranking.js";
+import { headRows, mapShades } from "../../explorables/web/small_map.js";
+import { watched } from "../../explorables/web/transformer.js";
+import { modelOf } from "../../explorables/web/weights.js";
 
 const MOST_CASES = 200; // whose results are kept
 const SWITCHES_HIGH = 380; // pixels for all heads, where they are not many

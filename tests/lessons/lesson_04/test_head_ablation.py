@@ -9,8 +9,9 @@ from tests.explorables.shown import Shown, agree, assert_refused, same_numbers
 from tests.explorables.tiny_models import language_model
 from tests.parity import randomized
 from transformer_lesson.checkpoints.translator import trained_translator
-from transformer_lesson.explorables import HeadAblation, head_ablation
+from transformer_lesson.explorables import HeadAblation
 from transformer_lesson.interpretability.interventions import heads_of, token_losses, without_heads
+from transformer_lesson.lessons.lesson_04 import head_ablation
 from transformer_lesson.lessons.lesson_11.induction import (
     CONFIG,
     AttentionOnlyDecoder,

@@ -1,4 +1,4 @@
-"""Nouns of the trained translator's table: which lie nearest to one, and what they share with it."""
+"""Nouns of the trained table: which lie nearest to one of them, and what they share with it."""
 
 import torch
 import torch.nn.functional as F

@@ -46,7 +46,8 @@ function drawTurnedSentence(group, { words, looks }, { d_model: dModel }, { top,
   const low = Math.min(...Array.from({ length: 15 }, (_, i) => turnedProduct(dModel, i)));
   const up = (product) => head + ((most - product) / (most - low)) * TURNED.high;
   const color = (number) => TURNED.colors[number];
-  put.path(group, "arcs", looks, ({ p, number, best }) => {
+  const moved = looks.filter(({ p, best }) => best !== p);
+  put.path(group, "arcs", moved, ({ p, number, best }) => {
     const lift = y - 6 - 5 * Math.min(4, Math.abs(best - p));
     return { d: `M${x(p) - 4} ${y}C${x(p)} ${lift} ${x(best)} ${lift} ${x(best) + 4} ${y}`,
       ...pen(color(number), 2.5, number ? "6 4" : null) };
@@ -79,7 +80,8 @@ function turnedFacts(all, { k, d_model: dModel }) {
     looks.map(({ best }) => `“${words[best]}”`).join(" and "));
   const ways = k === 0 ? "not turned" : `turned ${Math.abs(k)} ${k > 0 ? "ahead" : "back"}`;
   return {
-    title: `k = ${k}: the two “the” find ${found.join("; below, ")}`,
+    title: k === 0 ? "k = 0: each “the” finds itself" :
+      `k = ${k}: the two “the” find ${found.join("; below, ")}`,
     said: `Dots: the dot product of the code of each “the”, ${ways}, with the code of each ` +
       `position, at most ${dModel / 2}. The first “the” has full lines, the second dashed ones.` };
 }

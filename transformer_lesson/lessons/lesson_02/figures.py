@@ -76,6 +76,7 @@ def bits_and_waves(bits, encoding) -> Figure:
     draw_matrix(panels[1], encoding, numbers=False, cmap=DIVERGING, vmin=-1.2, vmax=1.2)
     panels[0].set(xlabel="binary digit", ylabel="position", title="binary digits")
     panels[1].set(xlabel="dimension", ylabel="position", title="sines and cosines")
-    for axes in panels:
+    for axes, (left, width) in zip(panels, ((0.06, 0.24), (0.37, 0.61)), strict=True):
         axes.spines[:].set_visible(False)
+        axes.set_position((left, 0.13, width, 0.7))  # a column of 128 is still seen
     return picture

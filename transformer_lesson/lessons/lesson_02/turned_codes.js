@@ -51,7 +51,7 @@ function drawTurnedSentence(group, { words, looks }, { d_model: dModel }, { top,
     const lift = y - 6 - 5 * Math.min(4, Math.abs(best - p));
     return { d: `M${x(p) - 4} ${y}C${x(p)} ${lift} ${x(best)} ${lift} ${x(best) + 4} ${y}`,
       ...pen(color(number), 2.5, number ? "6 4" : null) };
-  });
+  }, "number");
   const looker = (q) => looks.find(({ p }) => p === q);
   const found = (q) => looks.filter(({ best }) => best === q);
   put.rect(group, "boxes", words, (word, q) => ({

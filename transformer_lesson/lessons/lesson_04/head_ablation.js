@@ -1,7 +1,8 @@
 // Heads switched off, one or several: what that costs, where, and which head is needed then. What
 // a head costs is told once it was switched off.
 
-import { choosable, fitted, layer, put, textWidth, told, wrapped } from "../../explorables/web/draw.js";
+import { choosable, fitted, layer, put, textWidth, told,
+  wrapped } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";

@@ -5,5 +5,4 @@
 - `questions.toml`: the predictions
 - `solutions.py`: a solution as the lesson shows it
 - `figures.py`: one word's vectors in many sentences, block by block
-- `head_ablation.py`, `.js`: explorable: switch heads off and see what it costs
 """

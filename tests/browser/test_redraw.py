@@ -30,7 +30,7 @@ def test_a_lesson_drawn_anew_is_the_one_that_is_stored(tmp_path):
     with camera() as draw:
         redraw(copy, draw, stored_weights(REPOSITORY / "docs/stills"))
     after = nbformat.read(copy, as_version=4)
-    assert len(drawn) > 3 and take_pictures(after) == drawn
+    assert len(drawn) > 1 and take_pictures(after) == drawn
     take_pictures(before)
     assert after == before
 

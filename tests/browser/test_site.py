@@ -248,9 +248,9 @@ def test_the_translator_can_be_tried_at_once(visit):
         place.locator("section:not([aria-busy])").wait_for()
     playground.get_by_label("English sentence").fill("the cat sees the dog .")
     playground.get_by_text("Katze").first.wait_for()
-    flow.get_by_role("button", name="embedding and position").first.press("Enter")
-    flow.get_by_role("button", name="0: source_embedding.tokens").click()
-    flow.get_by_text("Step 0 of 65, source_embedding.tokens (token, d_model) = (7, 128)").wait_for()
+    flow.get_by_role("button", name="3 encoder").click()
+    flow.get_by_role("button", name="row 2, “opens”").click()
+    flow.get_by_text("In the encoder, “opens” looks most at").first.wait_for()
     page.evaluate(AXE)
     assert page.evaluate(FORM) == []
     page.set_viewport_size({"width": 390, "height": 844})

@@ -18,6 +18,7 @@ from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.diagnosis import diagnose
 from transformer_lesson.exercises.engine.specification import Draw
 from transformer_lesson.exercises.engine.wording import words
+from transformer_lesson.model.attention import merge_heads, split_heads
 
 PAIRS = 12  # of an exercise, that are tried
 each_exercise = pytest.mark.parametrize("name", EXERCISES, scope="module")
@@ -205,16 +206,14 @@ def test_a_turn_is_found_behind_other_faults(answer, turn):
     assert diagnose(EXERCISES["attention_scores"], answer).fits == ([(turn,)] if turn else [])
 
 
-def source_asks_target(
-    y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3
-):
-    """No shape fits unless both are equally long."""
-    N = norm_1(y + self_attention(y))
-    M = norm_2(N + cross_attention(memory, N))
-    return norm_3(M + feed_forward(M))
+def source_asks_target(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """No shape fits unless both are equally long, and no draw without a mask comes through."""
+    Q, K, V = (split_heads(x, n_heads) for x in (memory @ W_Q, y @ W_K, y @ W_V))
+    scores = (Q @ K.mT / Q.size(-1) ** 0.5).masked_fill(mask == 0, -torch.inf)
+    return merge_heads(scores.softmax(-1) @ V).reshape(y.shape) @ W_O
 
 
 def test_swapped_roles_are_named_although_the_shapes_clash():
-    report = check("decoder_block", source_asks_target)
-    assert report.mistake == words("decoder_block")["queries_from_memory"].name
+    report = check("cross_attention", source_asks_target)
+    assert report.mistake == words("cross_attention")["arguments_swapped"].name
     assert "must match the size" in report.message

@@ -72,8 +72,8 @@ def test_solution_is_folded_and_brings_the_functions_that_it_leans_on_but_no_arg
     assert folds.bare_source(documented.__wrapped__.__wrapped__) == (
         'def documented(x, *rest, y=2.0):\n    # a comment stays\n    return """text"""'
     )
-    # `blocks` has a function of the same name as decoder_block's argument
-    assert "import feed_forward" not in solution("decoder_block")._repr_markdown_()
+    # `blocks` has a function of the same name as encoder_block's argument
+    assert "import feed_forward" not in solution("encoder_block")._repr_markdown_()
 
 
 def test_a_plain_solution_is_the_formula_alone_and_says_where_the_packages_own_is():

@@ -152,7 +152,7 @@ def parameter(numbers):
 
 
 OF_GRADIENTS = (
-    *("residual_branch", "encoder_block", "decoder_block"),
+    *("residual_branch", "encoder_block"),
     *("label_smoothed_loss", "dpo_loss", "grpo_loss"),
 )
 

@@ -95,7 +95,7 @@ PARTS = {
         "target (batch, target, d_model) and memory (batch, source, d_model) "
         "→ (batch, target, d_model)",
         "model.blocks.DecoderBlock",
-        ("decoder_block", "decoder_forward"),
+        ("decoder_forward",),
     ),
     "Cross-attention": Part(
         "07",
@@ -104,6 +104,7 @@ PARTS = {
         "y (batch, target, d_model), memory (batch, source, d_model) → weights "
         "(batch, head, target, source) → (batch, target, d_model)",
         "model.attention.cross_attention",
+        ("cross_attention",),
     ),
     "Linear + softmax": Part(
         "07",

@@ -49,10 +49,10 @@ PARTS = (
     *("sinusoidal_encoding", "attention_scores", "causal_mask", "padding_mask"),
     *("scaled_dot_product_attention", "split_heads", "merge_heads", "multi_head_attention"),
     *("feed_forward", "layer_norm", "residual_branch", "encoder_block"),
-    *("decoder_block", "encoder_forward", "decoder_forward"),
+    *("encoder_forward", "cross_attention", "decoder_forward"),
 )
 """The functions of the forward pass that a learner writes, in lesson order."""
-GIVEN = ("embed", "cross_attention")
+GIVEN = ("embed", "decoder_block")
 """Functions of the forward pass that a learner is given; `translation` may try others."""
 LLAMA_PARTS = (
     *("attention_scores", "causal_mask", "scaled_dot_product_attention", "split_heads"),

@@ -261,24 +261,13 @@ def causal_mask(n):
     return mask.reshape(1, 1, n, n)
 
 
-# %% 07 decoder_block
-def decoder_block(
-    y,
-    memory,
-    self_attention,
-    cross_attention,
-    feed_forward,
-    norm_1,
-    norm_2,
-    norm_3,
-):
-    A = self_attention(y)
-    N = norm_1(y + A)
-    A_2 = cross_attention(N, memory)
-    M = norm_2(N + A_2)
-    O = feed_forward(M)
-    H = norm_3(M + O)
-    return H
+# %% 07 cross_attention
+def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q = split_heads(y @ W_Q, n_heads)
+    K = split_heads(memory @ W_K, n_heads)
+    V = split_heads(memory @ W_V, n_heads)
+    heads = scaled_dot_product_attention(Q, K, V, mask)[0]
+    return merge_heads(heads) @ W_O
 
 
 # %% 07 decoder_forward

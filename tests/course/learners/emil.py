@@ -159,20 +159,13 @@ def causal_mask(n):
     return ~torch.triu(torch.ones(1, 1, n, n, dtype=torch.bool), diagonal=1)
 
 
-# %% 07 decoder_block
-def decoder_block(
-    y,
-    memory,
-    self_attention,
-    cross_attention,
-    feed_forward,
-    norm_1,
-    norm_2,
-    norm_3,
-):
-    N = norm_1(y + self_attention(y))
-    M = norm_2(N + cross_attention(N, memory))
-    return norm_3(M + feed_forward(M))
+# %% 07 cross_attention
+def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    Q = torch.einsum("btm,mhd->bhtd", y, W_Q.unflatten(1, (n_heads, -1)))
+    K = torch.einsum("bsm,mhd->bhsd", memory, W_K.unflatten(1, (n_heads, -1)))
+    V = torch.einsum("bsm,mhd->bhsd", memory, W_V.unflatten(1, (n_heads, -1)))
+    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
+    return torch.einsum("bhtd,hdm->btm", heads, W_O.unflatten(0, (n_heads, -1)))
 
 
 # %% 07 decoder_forward

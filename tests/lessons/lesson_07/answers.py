@@ -2,14 +2,12 @@
 
 import torch
 import torch.nn.functional as F
-from torch import nn
 
-from tests.exercises.answers import right, wrong
+from tests.exercises.answers import right
 from transformer_lesson.model.attention import (
     cross_attention,
     multi_head_attention,
 )
-from transformer_lesson.model.blocks import residual_branch
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
 from transformer_lesson.model.masks import causal_mask, padding_mask
@@ -22,41 +20,14 @@ def _(n):
     return torch.eye(n).cumsum(dim=0).gt(0).unsqueeze(0).unsqueeze(0)
 
 
-@wrong("decoder_block", "unusual", "dropout that is always on")
-def _(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    dropout = nn.Dropout(0.1)
-    y = norm_1(y + dropout(self_attention(y)))
-    y = norm_2(y + dropout(cross_attention(y, memory)))
-    return norm_3(y + dropout(feed_forward(y)))
-
-
-@wrong("decoder_block", "unusual", "the memory runs through the self-attention too")
-def _(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    N = norm_1(y + self_attention(y))
-    M = norm_2(N + cross_attention(N, self_attention(memory)))
-    return norm_3(M + feed_forward(M))
-
-
-@right("decoder_block")
-def _(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    def read_source(queries):
-        return cross_attention(queries, memory)
-
-    sublayers = [self_attention, read_source, feed_forward]
-    for sublayer, norm in zip(sublayers, [norm_1, norm_2, norm_3], strict=True):
-        y = residual_branch(y, sublayer, norm)
-    return y
-
-
-@right("decoder_block")
-def _(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    Z = y.clone()
-    A = self_attention(Z)  # 3
-    N = norm_1(Z.add(A))  # 4
-    A_cross = cross_attention(N, memory)  # 5
-    M = norm_2(N.add(A_cross))  # 6
-    out = feed_forward(M)  # 7
-    return norm_3(M.add(out))  # 8
+@right("cross_attention")
+def _(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    (batch, n, d), m = y.shape, memory.size(1)
+    q = (y @ W_Q).view(batch, n, n_heads, -1).transpose(1, 2)
+    k = (memory @ W_K).view(batch, m, n_heads, -1).transpose(1, 2)
+    v = (memory @ W_V).view(batch, m, n_heads, -1).transpose(1, 2)
+    out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    return out.transpose(1, 2).reshape(batch, n, d) @ W_O
 
 
 @right("leaks_future")

@@ -154,8 +154,9 @@ function drawStageWords(group, look, plan, page) {
   const second = look.translates ? "it has written" : "read and written";
   const names = [["it reads", plan.read], [second, plan.written]]
     .filter(([, places]) => places?.length);
-  put.text(group, "names", names, ([text, [first]]) => [text, 0, first.y - 6, "small halo"],
-    ([text]) => text);
+  put.text(group, "names", names, ([text, [first]]) =>
+    [text, 0, text === "it reads" ? first.y - 6 : first.y + first.height + 13, "small halo"],
+  ([text]) => text);
 }
 
 // The next word, large, with its share as a bar; a click writes it.

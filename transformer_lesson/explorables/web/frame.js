@@ -97,6 +97,7 @@ function wait(page, promise) {
   const fail = (error) => Object.assign(page, { waits: error.message });
   promise.then(arrive, fail).then(() => {
     page.came = true;
+    page.picture.classList.remove("hide");
     page.redraw();
   });
 }
@@ -170,10 +171,12 @@ function show(page, drawn) {
   tell(page, page.told?.isConnected ? page.told : null); // its words may be others now
 }
 
-// The room that a page has reserved belongs to the picture until that is there.
-function keepRoom({ el, section, picture }) {
+// The room that a page has reserved belongs to the title until the picture is there, which then
+// appears and does not move.
+function keepRoom({ el, section, title, picture }) {
+  picture.classList.add("hide");
   const free = el.clientHeight - section.offsetHeight;
-  if (free > 0) picture.style.minHeight = `${picture.offsetHeight + free}px`;
+  if (free > 0) title.style.minHeight = `${title.offsetHeight + free}px`;
 }
 
 // What was once as tall keeps that room, and what will be has it: what is below does not jump.

@@ -22,7 +22,8 @@ function flowControls(make, page) {
   const open = () => stopsOf(page.flow)
     .map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`.trim()]);
   const tour = make.choice("Tour", "stop", open);
-  tour.classList.add("dense");
+  const warm = make.choice("Temperature", "temperature", [0.5, 1, 2]);
+  for (const group of [tour, warm]) group.classList.add("dense");
   page.controls.classList.add("close");
   page.updates.push(() => { // a narrow page has no room for all stops
     tour.scrollLeft = (tour.querySelector("[aria-pressed=true]")?.offsetLeft ?? 0) - 100;
@@ -34,7 +35,7 @@ function flowControls(make, page) {
     make.play("written", most, 1200),
     shownWhile(page, "stop", ATTENTION, make.number("Row", "row",
       () => [0, (page.look?.queries?.length ?? 1) - 1], () => page.look?.row ?? 0)),
-    shownWhile(page, "stop", WARM, make.choice("Temperature", "temperature", [0.5, 1, 2]))];
+    shownWhile(page, "stop", WARM, warm)];
 }
 
 // The stops that a model has: one that only reads writes nothing, one that only writes on has

@@ -1,10 +1,10 @@
-"""Lesson 07: the causal mask, the decoder's block and all of it, and whether a model sees ahead.
+"""Lesson 07: the causal mask, cross-attention, the whole decoder, and whether a model sees ahead.
 
 Long because the last is tried on seventeen models, each of which leaks in another way or not.
 """
 
+import math
 from collections.abc import Mapping
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -15,7 +15,7 @@ from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.model import attention, blocks, masks
-from transformer_lesson.model.attention import multi_head_attention
+from transformer_lesson.model.attention import merge_heads, multi_head_attention, split_heads
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
 from transformer_lesson.model.norm import layer_norm
@@ -68,6 +68,62 @@ def causal_mask(n):
     return choose(mask, numbers=mask.float(), bytes=mask.byte())
 
 
+def _cross_inputs(draw: Draw) -> tuple:
+    """Masks of every kind, or none; as many source as target tokens; one head; one source token.
+
+    With as many source as target tokens and a mask, all shapes fit whoever asks whom.
+    """
+    if draw.number in (1, 6):
+        draw.sizes["source"] = draw.size("target", 2)
+    one = ({}, {}, {"batch": 1}, {"target": 1}, {"source": 1}, {"head": 1}, {})
+    draw.sizes |= one[draw.number]
+    d_model = draw.sizes["d_model"] = draw.size("head") * draw.size("d_head")
+    y, memory = draw.normal("batch target d_model"), draw.normal("batch source d_model")
+    matrices = [draw.normal("d_model d_model") / d_model**0.5 for _ in range(4)]
+    padding = "batch 1 1 source"
+    axes = (padding, "", padding, "1 1 target source", "", "", padding)[draw.number]
+    mask = draw.booleans(axes) if axes else None
+    if axes:
+        mask[..., 0] = True
+        mask[..., 1:2] &= draw.number != 6  # so that it hides something there
+        mask[0] &= draw.number != 0  # so that a sentence sees nothing at all
+    return y, memory, *matrices, draw.size("head"), mask
+
+
+@exercise(
+    reference="transformer_lesson.model.attention:cross_attention",
+    make_inputs=_cross_inputs,
+    draws=7,
+    returns={"output": "batch target d_model"},
+    hints=(
+        "This is multi-head attention between two sequences: the target asks, the source answers.",
+        "Make the queries from y, and both keys and values from memory. The scores then have the "
+        "shape (batch, head, target, source).",
+        "`Q = split_heads(y @ W_Q, n_heads)`. Do the same to memory with W_K and W_V. Then "
+        "attend, merge and multiply by W_O.",
+    ),
+)
+def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
+    """Multi-head attention: queries from y, keys and values from memory."""
+    y, memory = choose((y, memory), arguments_swapped=(memory, y), target_alone=(y, y))
+    Q = choose(y @ W_Q, queries_not_projected=y)
+    K = choose(memory @ W_K, keys_from_target=y @ W_K)
+    V = choose(memory @ W_V, values_from_target=y @ W_V)
+    Q, K, V = split_heads(Q, n_heads), split_heads(K, n_heads), split_heads(V, n_heads)
+    mask = choose(mask, mask_ignored=None)
+    Q = choose(Q, root_of_d_model=Q * (Q.size(-1) / y.size(-1)) ** 0.5)
+    heads, weights = attention.scaled_dot_product_attention(Q, K, V, mask)
+    if mask is not None:
+        empty = ~mask.any(-1, keepdim=True)
+        heads = choose(
+            heads,
+            empty_rows_even=torch.where(empty, V.mean(-2, keepdim=True), heads),
+            empty_rows_of_nan=heads.masked_fill(empty, math.nan),
+        )
+    joined = merge_heads(heads)
+    return choose(joined @ W_O, no_output_projection=joined)
+
+
 def _forward_inputs(draw: Draw) -> tuple:
     """With padding and without, one sentence, one token, one block; two sentences of one length."""
     if draw.number == 6:  # all shapes fit whoever asks whom
@@ -105,62 +161,6 @@ def _through(y, memory, block, n_heads, causal, real):
     )
 
 
-def _decoder_inputs(draw: Draw) -> tuple:
-    """As many source as target tokens, one sentence, one token, and double precision."""
-    if draw.number == 1:
-        draw.sizes["source"] = draw.size("target")
-    draw.sizes |= ({}, {}, {"batch": 1}, {"target": 1}, {"source": 1}, {})[draw.number]
-    y, memory = draw.normal("batch target d_model"), draw.normal("batch source d_model")
-    if draw.number == 4:
-        y, memory = y.double().mT.contiguous().mT, memory.double()
-    strict = draw.number == 5
-    attentions = [random_layers.attention(draw, takes if strict else None) for takes in (1, 2)]
-    norms = [random_layers.norm(draw) for _ in range(3)]
-    return y, memory, *attentions, random_layers.feed_forward(draw), *norms
-
-
-@exercise(
-    reference="transformer_lesson.model.blocks:decoder_block",
-    make_inputs=_decoder_inputs,
-    draws=6,
-    returns={"output": "batch target d_model"},
-    hints=(
-        "Three sub-layers, each in a post-norm residual branch: self-attention, "
-        "cross-attention, feed-forward.",
-        "In `cross_attention(y, memory)`, queries come from the target, keys and values from "
-        "the encoder. The residual of that branch is y, not memory.",
-        "`y = norm_1(y + self_attention(y))`, then `y = norm_2(y + cross_attention(y, "
-        "memory))`, then the feed-forward branch with norm_3.",
-    ),
-    invariants=(
-        random_layers.is_deterministic,
-        random_layers.callbacks_get_the_right_tensors(
-            blocks.decoder_block, "self_attention norm_1 cross_attention norm_2 feed_forward norm_3"
-        ),
-        random_layers.gradients_are_kept(blocks.decoder_block),
-    ),
-)
-def decoder_block(y, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    """Post-norm: self-attention, cross-attention and feed-forward, each with add & norm."""
-    norm_1, norm_2, norm_3 = choose(
-        (norm_1, norm_2, norm_3),
-        last_two_norms_swapped=(norm_1, norm_3, norm_2),
-        one_norm_for_all=(norm_1, norm_1, norm_1),
-        first_norm_twice=(norm_1, norm_1, norm_3),
-    )
-
-    own = partial(_own, self_attention, memory)
-    asking = partial(_asking, cross_attention, y, memory, norm_2)
-    first, second, third = choose(
-        (own, asking, feed_forward), cross_first=(asking, own, feed_forward)
-    )
-    after_self = _first_branch(y, first, norm_1)
-    after_cross = choose(
-        _second_branch(y, memory, after_self, second, norm_2), no_second_branch=after_self
-    )
-    return _third_branch(y, after_self, after_cross, third, norm_3)
-
-
 @exercise(
     reference="transformer_lesson.model.forward:decoder_forward",
     helpers=("transformer_lesson.model.forward:_decoder_layer",),
@@ -192,69 +192,6 @@ def decoder_forward(target_ids, memory, source_ids, weights):
         y = _through(y, memory, block, weights.n_heads, causal, real)
     logits = y @ weights.projection
     return choose(logits, probabilities=logits.softmax(-1))
-
-
-def _own(self_attention, memory, queries):
-    """Return what the target's tokens find among themselves."""
-    return choose(
-        self_attention(queries), three_arguments=self_attention(queries, queries, queries)
-    )
-
-
-def _asking(cross_attention, y, memory, norm, queries):
-    """Return what the target's tokens find in the source."""
-    return choose(
-        cross_attention(queries, memory),
-        queries_from_memory=cross_attention(memory, queries),
-        reads_its_queries=cross_attention(queries, queries),
-        asked_by_the_input=cross_attention(y, memory),
-        memory_normalized=cross_attention(queries, norm(memory)),
-        three_arguments=cross_attention(queries, memory, memory),
-        memory_cut=cross_attention(queries, memory[:, : queries.size(1)]),
-        memory_averaged=cross_attention(queries, memory.mean(1, keepdim=True)),
-    )
-
-
-def _first_branch(y, sublayer, norm):
-    """Return norm(y + sublayer(y))."""
-    read = choose(y, pre_norm=norm(y))
-    written = sublayer(read)
-    carried = choose(y, no_residuals=torch.zeros_like(y))
-    total = choose(carried + written, in_place=y.add_(written))
-    return choose(norm(total), pre_norm=total)
-
-
-def _second_branch(y, memory, after_self, sublayer, norm):
-    """Return norm(after_self + sublayer(after_self))."""
-    read = choose(after_self, pre_norm=norm(after_self))
-    written = sublayer(read)
-    carried = choose(
-        after_self,
-        no_second_residual=torch.zeros_like(after_self),
-        no_residuals=torch.zeros_like(after_self),
-        input_in_second_sum=y,
-        memory_carried=memory,
-    )
-    total = choose(
-        carried + written, in_place=carried.add_(written) if carried is y else carried + written
-    )
-    return choose(norm(total), pre_norm=total)
-
-
-def _third_branch(y, after_self, after_cross, sublayer, norm):
-    """Return norm(after_cross + sublayer(after_cross))."""
-    read = choose(after_cross, pre_norm=norm(after_cross))
-    written = sublayer(read)
-    carried = choose(
-        after_cross,
-        no_third_residual=torch.zeros_like(after_cross),
-        no_residuals=torch.zeros_like(after_cross),
-        first_result_in_third_sum=after_self,
-    )
-    total = choose(
-        carried + written, in_place=carried.add_(written) if carried is y else carried + written
-    )
-    return choose(norm(total), pre_norm=total, no_third_norm=total)
 
 
 class Mixer:

@@ -9,7 +9,6 @@ from matplotlib.patches import FancyBboxPatch
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
 from transformer_lesson.figures.attention_view.view import head_view
 from transformer_lesson.figures.stages import word_stages
-from transformer_lesson.lessons.lesson_01.figures import word_map
 from transformer_lesson.lessons.lesson_05 import learning
 from transformer_lesson.lessons.lesson_09 import figures as decoding
 from transformer_lesson.lessons.lesson_10 import figures as language
@@ -45,14 +44,6 @@ def test_a_kernel_with_the_extension_shows_what_a_page_needs():
 
 
 # Positions and words
-
-
-def test_words_do_not_cover_each_other():
-    points = torch.tensor([[0.0, 0.0], [0.0, 0.001], [1.0, 1.0], [1.0, -1.0]])
-    axes = word_map(points, ["one", "two", "far", "away"], ["x", "x", "y", "y"], "Words").axes[0]
-    drawn = {text.get_text(): text.get_window_extent() for text in axes.texts}
-    assert not drawn["one"].overlaps(drawn["two"])
-    assert drawn["far"].y0 > drawn["one"].y0 > drawn["away"].y0
 
 
 # What no lesson's stored output tells, because its numbers differ from machine to machine

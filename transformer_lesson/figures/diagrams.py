@@ -58,7 +58,7 @@ def next_token_questions(
 
 
 def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: float) -> Figure:
-    """Return bars of several models' likeliest words, and of all other words together.
+    """Return several models' likeliest words, as bars that begin at an even guess, on a log scale.
 
     Args:
         title: the claim that the figure supports.
@@ -69,18 +69,19 @@ def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: f
     alt = f"Bars of the likeliest words. {'; '.join(details)}. An even guess gives each {even:.4f}."
     picture, panels = figure(title, alt, width=8.0, height=3.1, columns=len(shares))
     for axes, (name, words) in zip(panels, shares.items(), strict=True):
-        count = round(1 / even) - len(words)
-        others = {f"{count:,} others": max(0.0, 1 - sum(words.values()))}
-        bars = {printable(word): share for word, share in words.items()} | others
-        places = range(len(bars))
-        colors = [COLORS[0]] * len(words) + ["#b9c3cc"]
-        axes.barh(places, bars.values(), color=colors, height=0.7)
-        axes.set_yticks(places, bars, parse_math=False)
-        axes.set(xlim=(0, 1.12), xticks=[0, 0.5, 1], xlabel="probability")
+        places = range(len(words))
+        axes.barh(
+            places, [p - even for p in words.values()], left=even, color=COLORS[0], height=0.7
+        )
+        axes.axvline(even, color="#566372", linestyle="--", linewidth=1)
+        axes.set_yticks(places, [printable(word) for word in words], parse_math=False)
+        axes.set(xscale="log", xlim=(2e-4, 8), xlabel="probability (dashed: an even guess)")
+        axes.set_xticks([0.001, 0.01, 0.1, 1], ["0.001", "0.01", "0.1", "1"])
+        axes.minorticks_off()
         axes.set_title(printable(name), fontsize=10, loc="left")
         axes.invert_yaxis()
-        for y, share in enumerate(bars.values()):
-            axes.text(share + 0.015, y, f"{share:.3f}", va="center", fontsize=9)
+        for y, share in enumerate(words.values()):
+            axes.text(1.15 * max(share, even), y, f"{share:.4f}", va="center", fontsize=9)
     picture.subplots_adjust(0.13, 0.16, 0.98, 0.84, wspace=0.45)
     return picture
 

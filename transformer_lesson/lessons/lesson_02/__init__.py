@@ -7,4 +7,5 @@
 - `rotation.py`: `rotation_between`, from two codes to the rotation between them
 - `figures.py`: positions as hands of clocks, and as bits beside waves
 - `positional_encoding_explorer.py`, `.js`: explorable: clock hands, waves, dot products
+- `turned_codes.py`, `.js`: explorable: what each “the” finds, k words on
 """

@@ -1,7 +1,7 @@
 """Drawings of positions: clock hands, and bits beside waves."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, Wedge
@@ -11,35 +11,35 @@ from transformer_lesson.files import printable
 
 
 def clock_hands(
-    positions: Sequence[int], words: Sequence[str], frequencies: Sequence[float], title: str
+    positions: Sequence[int], words: Sequence[str], hands: Mapping[int, float], title: str
 ) -> Figure:
-    """Return a row of clocks for each frequency, showing its hand at each position.
+    """Return a row of clocks for each hand, showing it at each position.
 
     A hand points up at position 0 and turns to the right; its tip is (sine, cosine).
 
     Args:
         positions: where to read the clocks.
         words: the label of each column, such as the token at that position.
-        frequencies: radians per position, one for each row.
+        hands: radians per position by the number of the hand, one for each row.
         title: the claim that the drawing supports.
     """
-    turns = ", ".join(f"{2 * math.pi / frequency:,.1f}" for frequency in frequencies)
+    turns = ", ".join(f"{2 * math.pi / frequency:,.1f}" for frequency in hands.values())
     alt = (
         f"Clocks. Columns: positions {', '.join(map(str, positions))}. Rows: hands that turn once "
         f"in {turns} positions. All point up at position 0; the slower, the less they move."
     )
-    picture, axes = figure(title, alt, width=9.0, height=1.2 + 0.85 * len(frequencies))
-    axes.set(xlim=(-2.2, len(positions) - 0.4), ylim=(len(frequencies) - 0.4, -1.05))
+    picture, axes = figure(title, alt, width=9.0, height=1.2 + 0.85 * len(hands))
+    axes.set(xlim=(-2.2, len(positions) - 0.4), ylim=(len(hands) - 0.4, -1.05))
     axes.set_aspect("equal")
     axes.set_axis_off()
     axes.set_position((0.01, 0.01, 0.98, 0.9))
     for x, (position, word) in enumerate(zip(positions, words, strict=True)):
         above = f"{printable(word)}\n{position:,}"
         axes.text(x, -0.55, above, ha="center", va="bottom", fontsize=10, parse_math=False)
-        for y, frequency in enumerate(frequencies):
+        for y, frequency in enumerate(hands.values()):
             _clock(axes, x, y, position * frequency, COLORS[y % 4])
-    for y, frequency in enumerate(frequencies):
-        details = f"hand {y}: one turn\nin {2 * math.pi / frequency:,.0f} positions"
+    for y, (number, frequency) in enumerate(hands.items()):
+        details = f"hand {number}: one turn\nin {2 * math.pi / frequency:,.0f} positions"
         axes.text(-0.6, y, details, ha="right", va="center", fontsize=9, color=COLORS[y % 4])
     return picture
 
@@ -76,6 +76,7 @@ def bits_and_waves(bits, encoding) -> Figure:
     draw_matrix(panels[1], encoding, numbers=False, cmap=DIVERGING, vmin=-1.2, vmax=1.2)
     panels[0].set(xlabel="binary digit", ylabel="position", title="binary digits")
     panels[1].set(xlabel="dimension", ylabel="position", title="sines and cosines")
-    for axes in panels:
+    for axes, (left, width) in zip(panels, ((0.06, 0.24), (0.37, 0.61)), strict=True):
         axes.spines[:].set_visible(False)
+        axes.set_position((left, 0.13, width, 0.7))  # a column of 128 is still seen
     return picture

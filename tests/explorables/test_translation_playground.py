@@ -11,8 +11,9 @@ from tests.explorables.tiny_models import ENGLISH, language_model, translator
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import TranslationPlayground, in_page
 from transformer_lesson.explorables.in_page import Weights
-from transformer_lesson.generation import generate
+from transformer_lesson.generation import generate, translate
 from transformer_lesson.interpretability.alignment import alignment_hits
+from transformer_lesson.interpretability.interventions import heads_of, without_heads
 from transformer_lesson.model.hooks import record
 from transformer_lesson.ranking import first_largest, from_largest
 from transformer_lesson.text import grammar
@@ -204,3 +205,15 @@ def test_wrong_models_are_refused_and_a_learners_weights_are_sent(unchecked):
     assert_refused(nothing, TranslationPlayground, *language_model())
     playground = TranslationPlayground(*translator())
     assert isinstance(playground.weights, Weights) and len(playground.weights.data) < 50_000
+
+
+def test_with_a_silent_encoder_it_writes_what_the_model_without_its_heads_does(show):
+    model, tokenizer, _ = trained_translator()
+    whole, text = "sie wissen , dass die Königin gut ist .", "they know that the queen is good ."
+    page = show(TranslationPlayground(sentence=text, silent=True))
+    with without_heads(model, heads_of(model, "encoder")):
+        (bare,) = translate(model, tokenizer, [text])
+    assert bare != whole and page.title == f"Without attention in the encoder: “{bare}”"
+    assert f"the whole translator writes “{whole}”" in page.said
+    page.page.get_by_role("textbox").fill("the dog sleeps .")
+    page.page.get_by_text("the same as the whole translator").wait_for()

@@ -36,6 +36,13 @@ def test_counting_and_its_loss():
     assert word_for_word.loss_of_counting(counts) == pytest.approx(
         (3 * math.log(4 / 3) + math.log(4)) / 7
     )
+    assert word_for_word.counted(pairs, at_places=True)["b", 1] == {"y": 3}
+
+
+def test_counting_goes_by_place_and_else_by_word():
+    known = [Pair("a a", "x y", ((0, 0), (1, 1))), Pair("a", "x", ((0, 0),))]
+    asked = [Pair("a a a c", "x y x z", ((0, 0), (1, 1), (2, 2), (3, 3)))]
+    assert word_for_word.share_by_counting(known, asked) == 3 / 4
 
 
 @pytest.mark.parametrize("branch", BRANCHES)

@@ -38,6 +38,7 @@ class TranslationPlayground(ReadsTranslator, PageExplorable):
         shown: how many words have been written so far.
         forced: pairs of a step, from 0, and the word to write there whatever the model says.
         simple: whether to leave out the choice of block and head.
+        silent: whether the encoder's heads hand over zeros; the whole translation stands beside.
 
     Raises:
         ValueError: a model without its tokenizer, one that translates nothing or is too large for
@@ -53,6 +54,7 @@ class TranslationPlayground(ReadsTranslator, PageExplorable):
     examples = traitlets.List().tag(sync=True, fact=True)
     closing = traitlets.Unicode().tag(sync=True, fact=True)
     simple = traitlets.Bool(False).tag(sync=True, fact=True)
+    silent = traitlets.Bool(False).tag(sync=True, fact=True)
 
     def __init__(
         self,

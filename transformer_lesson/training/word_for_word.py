@@ -6,7 +6,7 @@ noun and that noun's role. Without a look at other words, the best answer is the
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -27,7 +27,6 @@ BRANCHES = {
     "pre-norm": residual_branch_pre,
     "no norm": lambda x, sublayer, norm: x + sublayer(x),
     "no residual": lambda x, sublayer, norm: norm(sublayer(x)),
-    "neither": lambda x, sublayer, norm: sublayer(x),
 }
 """What may surround a sub-layer."""
 
@@ -57,17 +56,34 @@ def word_batches(pairs: Sequence[Pair], tokenizer: WordTokenizer, batch_size: in
     return batches
 
 
-def counted(pairs: Sequence[Pair]) -> dict[str, Counter[str]]:
-    """Return, for each English word, how often it became which German one."""
-    counts: dict[str, Counter[str]] = {}
+def counted(pairs: Sequence[Pair], at_places: bool = False) -> dict[Hashable, Counter[str]]:
+    """Return, for each English word (at each place), how often it became which German one."""
+    counts: dict[Hashable, Counter[str]] = {}
     for pair in pairs:
-        for english, german in zip(pair.source.split(), german_of_each_word(pair), strict=True):
+        words = zip(pair.source.split(), german_of_each_word(pair), strict=True)
+        for i, (english, german) in enumerate(words):
             if german:
-                counts.setdefault(english, Counter())[german] += 1
+                counts.setdefault((english, i) if at_places else english, Counter())[german] += 1
     return counts
 
 
-def loss_of_counting(counts: Mapping[str, Counter[str]]) -> float:
+def share_by_counting(known: Sequence[Pair], asked: Sequence[Pair]) -> float:
+    """Return the share of words that become what they most often became at the same place.
+
+    A word that never stood at its place is counted everywhere.
+    """
+    by_word, by_place = counted(known), counted(known, at_places=True)
+    right = []
+    for pair in asked:
+        words = zip(pair.source.split(), german_of_each_word(pair), strict=True)
+        for i, (english, german) in enumerate(words):
+            counts = by_place.get((english, i)) or by_word.get(english)
+            if german:
+                right.append(counts is not None and counts.most_common(1)[0][0] == german)
+    return sum(right) / len(right)
+
+
+def loss_of_counting(counts: Mapping[Hashable, Counter[str]]) -> float:
     """Return the mean loss of saying each word's German as often as it was counted, in nats."""
     losses = (
         -n * math.log(n / sum(words.values())) for words in counts.values() for n in words.values()

@@ -46,8 +46,13 @@ function drawPlayground(state, page, { model, tokenizer }) {
   const made = remembered(page, "forced", [reading.tokens, state.forced], () => {
     const source = sourceIds(tokenizer, reading);
     const room = Math.min(PLAYGROUND.written, model.config.max_len - 1);
-    const free = remembered(page, "free", source, () => generate(model, source, room).ids);
-    return { ...translateForced(model, tokenizer, { source, room, free }, state.forced), reading };
+    const all = () => generate(model, source, room).ids;
+    const replace = page.model.get("silent") ? silentEncoder(model) : {};
+    const free = remembered(page, "free", source, () => watched(model, { replace }, all));
+    const whole = page.model.get("silent") && remembered(page, "whole", source, () =>
+      tokenizer.decode(all()));
+    const made = translateForced(model, tokenizer, { source, room, free, replace }, state.forced);
+    return { ...made, reading, whole };
   });
   page.steps = made.written.length;
   const look = lookOfStep(made, state, model.config, page.preview);
@@ -78,13 +83,23 @@ function unforceable(forced, tokenizer) {
     "model's vocabulary; choose one of the words that it knows.";
 }
 
+// What makes every head of the encoder hand over zeros.
+function silentEncoder(model) {
+  const zeros = (outputs) => {
+    outputs.data.fill(0);
+    return outputs;
+  };
+  return Object.fromEntries(Array.from({ length: model.source.n_layers }, (_, i) =>
+    [`encoder.${i}.self_attention.heads`, zeros]));
+}
+
 // Translates greedily apart from the forced words, and keeps what was likely and looked at.
-function translateForced(model, tokenizer, { source, room, free }, forced) {
+function translateForced(model, tokenizer, { source, room, free, replace }, forced) {
   const wanted = new Map(forced.map(([step, word]) => [step, tokenizer.vocabulary.get(word)]));
   const draft = free.slice(0, -1).map((id, i) => wanted.get(i) ?? id), seen = new Map();
   let step = 0;
   const choose = (logits) => wanted.get(step++) ?? likeliest(logits);
-  const { ids, logits } = watched(model, { seen }, () => {
+  const { ids, logits } = watched(model, { seen, replace }, () => {
     const made = generate(model, source, room, { choose, draft });
     const read = [model.config.bos_id, ...made.ids.slice(0, -1)];
     if (!made.foreseen) model.decode(read, model.encode(source), source);
@@ -243,7 +258,11 @@ function playgroundFacts(look) {
   const looked = `${best.join(", ")} (block ${look.layer}, ${head})`;
   const said = `Written${far}: “${text}”. For word ${at + 1}, “${word}”, the model looked ` +
     `most at ${looked}. Likeliest there: ${shares.join(", ")}.${changed}`;
-  return {
+  const beside = look.whole === look.free ? "the same as the whole translator" :
+    `the whole translator writes “${look.whole}”`;
+  return look.whole ? {
+    title: `Without attention in the encoder: “${look.free}”`,
+    said: [`In comparison: ${beside}.`, said, ...notesOn(reading)].join(" ") } : {
     title: `For “${word}” the model looked most at ${best[0]}`,
     said: [said, ...notesOn(reading)].join(" ") };
 }

@@ -4,7 +4,7 @@
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `sublayers.py`: figures of what a norm averages and of the stream's size
-- `learning.py`: a figure of several runs' losses
+- `learning.py`: figures of several runs' losses
 - `norm_explorer.py`, `.js`: explorable: a norm step by step, and which tokens a change reaches
 - `stream_explorer.py`, `.js`: explorable: one word's residual stream, sub-layer by sub-layer
 """

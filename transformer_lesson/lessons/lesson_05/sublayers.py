@@ -69,8 +69,12 @@ def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str])
             f"{printable(name)}: {run[-1]:.1f}", (run[-1], len(run) - 1), (9, -4),
             textcoords="offset points", color=COLORS[i], parse_math=False,
         )  # fmt: skip
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50) if tick < 1.5 * max(map(max, runs.values()))]
     axes.set_yticks(range(len(shown)), shown, fontsize=9)
-    axes.set(xlabel="standard deviation", xlim=(0, None))
+    axes.set(
+        xlabel="standard deviation (logarithmic)", xscale="log", xticks=ticks, xticklabels=ticks
+    )
+    axes.minorticks_off()
     axes.invert_yaxis()
     made.subplots_adjust(left=0.26, right=0.82)
     return made

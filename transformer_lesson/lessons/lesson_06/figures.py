@@ -3,12 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from matplotlib.patheffects import withStroke
 
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
 
-HALO = [withStroke(linewidth=3, foreground="white")]
 APART = 0.016  # distance at which coinciding vectors are drawn, relative to the width
 
 
@@ -30,6 +28,8 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str]) -> Figure:
     last = as_array(list(stages.values())[-1])
     margin = 0.2 * np.ptp(last, axis=0)  # all panels show what the last one fills, and some more
     (left, bottom), (right, top) = last.min(0) - margin, last.max(0) + margin
+    heights = {kind: np.median(last[[one == kind for one in labels], 1]) for kind in kinds}
+    middle = np.mean([*heights.values()])
     for axes, (name, points) in zip(panels, stages.items(), strict=True):
         points = as_array(points)
         drawn = _side_by_side(points, APART * np.array([right - left, top - bottom]))
@@ -39,11 +39,11 @@ def clouds(title: str, stages: Mapping, labels: Sequence[str]) -> Figure:
             mine = points[[label == kind for label in labels]]
             if axes is panels[-1]:
                 x, y = np.median(mine, axis=0)
-                above = y > (bottom + top) / 2
+                above, away = y > middle, 0.15 * margin[1]
                 axes.text(
-                    x, mine[:, 1].max() if above else mine[:, 1].min(), printable(kind),
-                    color=COLORS[i], fontsize=12, weight="bold", ha="center",
-                    va="bottom" if above else "top", parse_math=False, path_effects=HALO,
+                    x, mine[:, 1].max() + away if above else mine[:, 1].min() - away,
+                    printable(kind), color=COLORS[i], fontsize=12, weight="bold", ha="center",
+                    va="bottom" if above else "top", parse_math=False,
                 )  # fmt: skip
         if len(np.unique(points.round(3), axis=0)) < 0.8 * len(points):
             note = "equal vectors,\ndrawn side by side"

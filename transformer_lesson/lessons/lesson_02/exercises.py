@@ -186,6 +186,21 @@ def _rotates(answer, inputs: tuple, matrix: Tensor) -> str | None:
     )
 
 
+@breaks("a mirror in the place of a rotation")
+def _does_not_mirror(answer, inputs: tuple, matrix: Tensor) -> str | None:
+    pairs = range(0, len(matrix), 2)
+    squares = torch.stack([matrix[i : i + 2, i : i + 2] for i in pairs]).double()
+    mirrors = (squares.det() + 1).abs() < 1e-4
+    if not mirrors.any():
+        return None
+    column = 2 * int(mirrors.nonzero()[0])
+    return (
+        f"The square of rows and columns {column} and {column + 1} mirrors the hand: its "
+        "determinant is -1, and a rotation's is 1. It leads from this code to the other, but not "
+        "from the next place to the one after. Which of the two sines needs the minus?"
+    )
+
+
 @exercise(
     reference="transformer_lesson.lessons.lesson_02.rotation:rotation_between",
     make_inputs=_codes,
@@ -199,7 +214,7 @@ def _rotates(answer, inputs: tuple, matrix: Tensor) -> str | None:
         "C = s s' + c c' and S = c s' - s c'. Start with zeros of shape (d_model, d_model), and "
         "fill the rows and columns 2i and 2i + 1 of each hand with [[C, -S], [S, C]].",
     ),
-    invariants=(_leads_to_the_other, _rotates),
+    invariants=(_leads_to_the_other, _rotates, _does_not_mirror),
 )
 def rotation_between(before, after):
     """Return one rotation for each pair of numbers, along the diagonal."""

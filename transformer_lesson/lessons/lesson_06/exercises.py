@@ -1,11 +1,11 @@
 """Lesson 06: the encoder block, the mask that hides padding, and the whole encoder."""
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.model import blocks, masks
 from transformer_lesson.model.attention import multi_head_attention
 from transformer_lesson.model.embedding import embed
@@ -114,6 +114,19 @@ def _padding_inputs(draw: Draw) -> tuple:
     return ids, pad_id
 
 
+@breaks("a sentence of nothing but padding that shows a key")
+def _padding_alone_shows_nothing(answer, inputs: tuple, mask: Tensor) -> str | None:
+    ids, pad_id = inputs
+    shown = (mask[:, 0, 0].bool() & (ids == pad_id).all(dim=1, keepdim=True)).nonzero()
+    if len(shown) == 0:
+        return None
+    sentence, key = shown[0].tolist()
+    return (
+        f"Sentence {sentence} is nothing but padding, and your mask shows key {key} of it. Hide "
+        "all of it: attention gives zeros to a query that sees nothing."
+    )
+
+
 @exercise(
     reference="transformer_lesson.model.masks:padding_mask",
     make_inputs=_padding_inputs,
@@ -126,6 +139,7 @@ def _padding_inputs(draw: Draw) -> tuple:
         "`(ids != pad_id)` has shape (batch, key). Put two axes of size 1 in the middle: "
         "`[:, None, None, :]`.",
     ),
+    invariants=(_padding_alone_shows_nothing,),
 )
 def padding_mask(ids, pad_id):
     """Return the mask that hides the keys at which padding stands."""

@@ -34,6 +34,19 @@ def _no_later_key(answer, inputs: tuple, mask: Tensor) -> str | None:
     )
 
 
+@breaks("a mask that hides an earlier key, or a word from itself")
+def _every_key_so_far(answer, inputs: tuple, mask: Tensor) -> str | None:
+    hidden = (mask[0, 0] == 0).tril().nonzero()
+    if len(hidden) == 0:
+        return None
+    query, key = hidden[-1].tolist()
+    which = "its own" if query == key else "earlier"
+    return (
+        f"In your mask, query {query} may not attend to key {key}, which is {which}.\n"
+        "True means: may attend."
+    )
+
+
 def _causal_inputs(draw: Draw) -> tuple:
     n = draw.unless_unseen(draw.one_of((5, 3, 1, 2, 7, 97)), 8, 96)
     return (min(n, *draw.small[1:], 97),)
@@ -50,7 +63,7 @@ def _causal_inputs(draw: Draw) -> tuple:
         "it two leading axes of size 1 that broadcast over batch and head.",
         "`torch.ones(n, n, dtype=torch.bool).tril()[None, None]`",
     ),
-    invariants=(_no_later_key,),
+    invariants=(_no_later_key, _every_key_so_far),
 )
 def causal_mask(n):
     """Return the mask that lets each position attend to itself and those before it."""

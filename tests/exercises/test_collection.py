@@ -26,6 +26,7 @@ SPLIT = """def cut(x, n_heads):
     return x.view(*x.shape[:2], n_heads, -1).transpose(1, 2)
 """
 ROOT = "Q.size(-1) ** 0.5"
+SCORED = f"Q @ K.mT / {ROOT}"
 CLOSURE = """def make(root):
     def attention_scores(Q, K):
         return Q @ K.mT / root(Q.size(-1))
@@ -112,7 +113,8 @@ def test_a_helper_of_another_meaning_under_the_same_name_is_refused(folder):
     notebook.check("attention_scores", SCORES.replace("math.sqrt", "scale"))
     before = (folder / "lesson_03.py").read_text()
     notebook.run("def scale(n):\n    return n\n")
-    line = notebook.check("causal_mask", MASK.replace("== 1", "== scale(1)"))
+    attention = ATTENTION.replace("attention_scores(Q, K)", f"{SCORED} * scale(1)")
+    line = notebook.check("scaled_dot_product_attention", attention)
     assert "with it, `attention_scores` in the same file no longer passes" in line
     assert (folder / "lesson_03.py").read_text() == before
 
@@ -179,15 +181,13 @@ def test_what_a_learner_adds_to_a_file_stays(folder):
     path.write_text(f"{head}LIMIT = 7  # mine\n\n\n{mark}{rest}{notes}")
     for name, source in {
         "scaled_dot_product_attention": ATTENTION,
-        "causal_mask": MASK,
         "attention_scores": SCORES.replace("equation 1", "equation one"),
     }.items():
         notebook.keep(name, source)
     text = path.read_text()
     assert text.count("LIMIT = 7  # mine") == text.count("def twice(x):") == 1
     assert "equation one" in text and "equation 1" not in text and text.startswith('"""Lesson 03')
-    order = "attention_scores causal_mask scaled_dot_product_attention"
-    assert list(collected(folder)) == order.split()
+    assert list(collected(folder)) == ["attention_scores", "scaled_dot_product_attention"]
     # a mark within a function is a comment
     notebook.keep("attention_scores", SCORES.replace("    return", "# %% inner\n    return"))
     notebook.keep("scaled_dot_product_attention", ATTENTION)
@@ -198,7 +198,9 @@ def test_a_neighbor_that_was_spoiled_by_hand_holds_nothing_up(folder):
     notebook, path = Notebook(), folder / "lesson_03.py"
     notebook.check("attention_scores", SCORES)
     path.write_text(path.read_text().replace("math.sqrt(Q.size(-1))", "Q.size(-1)"))
-    notebook.keep("causal_mask", MASK)
+    notebook.keep(
+        "scaled_dot_product_attention", ATTENTION.replace("attention_scores(Q, K)", SCORED)
+    )
     path.write_text(path.read_text() + "\n\n# %% notes\nlen(3)\n")
     said = notebook.check("attention_scores", SCORES)
     assert re.search(r"not run \(TypeError: .*, line \d+ of my_transformer/lesson_03.py\)", said)

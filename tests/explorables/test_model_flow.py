@@ -224,7 +224,8 @@ def test_where_a_text_is_refused_the_last_picture_stays_pale(show):
     assert page.all() == before and saved.is_visible()
 
 
-STOPS = """[...root.querySelectorAll(".dense button")].map(one => one.textContent.split(" ")[0])"""
+STOPS = """[...root.querySelector(".dense").querySelectorAll("button")]
+    .map(one => one.textContent.split(" ")[0])"""
 
 
 def test_an_encoder_and_a_decoder_of_ones_own_have_the_stops_that_they_need(show):

@@ -3,7 +3,7 @@
 import { choosable, layer, pen, put, textWidth, told, wrapped } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
-const NOUN_CHIP = { high: 24, gap: 4, size: 13 }, NOUN_ROW = { least: 34, most: 46, head: 26 };
+const NOUN_CHIP = { high: 24, gap: 4, size: 13 }, NOUN_ROW = { least: 34, head: 26, says: 132 };
 
 export const NounNeighbors = (view) => frame(view, {
   name: "Noun neighbors",
@@ -55,12 +55,13 @@ function drawNounChips(group, { chosen, page }, offered) {
 }
 
 function drawNearest(group, { mark, chosen, shares, near, page }, { left, top, width, height }) {
-  const row = (height - NOUN_ROW.head) / near.length, bars = left + width * 0.28;
-  const most = width * 0.24, says = bars + most + 40;
+  const row = (height - NOUN_ROW.head) / near.length, bars = left + Math.max(98, width * 0.28);
+  const says = left + width - NOUN_ROW.says, most = Math.max(16, says - bars - 40);
   const y = (i) => top + NOUN_ROW.head + i * row;
   put.text(group, "heading", [
     [`nearest to “${chosen.word}”`, left, top + 14, "small"],
-    [`${mark}: ${nounSays(chosen, mark)}`, says, top + 14, "small strong"]]);
+    [mark === "gender" ? chosen.gender : `${mark}: ${nounMark(chosen, mark)}`, says, top + 14,
+      "small strong"]]);
   put.rect(group, "rows", near, (form, i) => ({
     x: left, y: y(i), width, height: row - 4, rx: 5, class: "box",
     ...choosable(`“${form.word}”: cosine ${form.cosine.toFixed(2)}, ` +

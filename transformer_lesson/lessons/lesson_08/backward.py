@@ -32,9 +32,7 @@ def layer_norm_gradient(
     gamma: Float[Tensor, " d_model"],
     epsilon: float,
     G: Float[Tensor, "batch n d_model"],
-) -> tuple[
-    Float[Tensor, "batch n d_model"], Float[Tensor, " d_model"], Float[Tensor, " d_model"]
-]:
+) -> tuple[Float[Tensor, "batch n d_model"], Float[Tensor, " d_model"], Float[Tensor, " d_model"]]:
     """Return the gradients of x, gamma and beta, where G is that of the norm's result."""
     deviation = (x.var(-1, keepdim=True, correction=0) + epsilon).sqrt()
     z = (x - x.mean(-1, keepdim=True)) / deviation

@@ -188,9 +188,12 @@ def _softmax_inputs(draw: Draw) -> tuple:
 def softmax_gradient(weights, G):
     """Return the gradient of the scores, where weights = softmax(scores) and G is theirs."""
     w = choose(weights, second_softmax=weights.softmax(-1))
-    usual = (w * G).sum(choose(-1, over_queries=-2), keepdim=True)
+    weighted = (w * G).sum(choose(-1, over_queries=-2), keepdim=True)
     mean = choose(
-        usual, plain_mean=G.mean(-1, keepdim=True), plain_sum=G.sum(-1, keepdim=True), none=0 * usual
+        weighted,
+        plain_mean=G.mean(-1, keepdim=True),
+        plain_sum=G.sum(-1, keepdim=True),
+        none=0 * weighted,
     )
     return choose(
         w * (G - mean),

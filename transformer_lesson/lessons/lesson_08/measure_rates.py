@@ -20,8 +20,12 @@ from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text import grammar
 from transformer_lesson.text.batches import TranslationBatches, epoch
 from transformer_lesson.text.tokenizers import WordTokenizer
-from transformer_lesson.training import TrainConfig, label_smoothed_loss, learning_rate
-from transformer_lesson.training import validation_loss
+from transformer_lesson.training import (
+    TrainConfig,
+    label_smoothed_loss,
+    learning_rate,
+    validation_loss,
+)
 from transformer_lesson.training.one_step import training_step
 from transformer_lesson.training.optimizer import make_optimizer
 
@@ -49,9 +53,7 @@ def loss_after(n_layers: int, batch: int, warmup: int, rate: float, seed: int) -
     shape = SIZES | vocabulary | {"n_layers": n_layers, "tie_embeddings": False}
     model = EncoderDecoderTransformer(ModelConfig(**shape, norm_position="post", bias=False))
     steps = SENTENCES // batch
-    config = TrainConfig(
-        steps=steps, learning_rate=rate, warmup_steps=warmup, schedule="constant"
-    )
+    config = TrainConfig(steps=steps, learning_rate=rate, warmup_steps=warmup, schedule="constant")
     optimizer = make_optimizer(model, config)
     loss_function = partial(label_smoothed_loss, pad_id=tokenizer.pad_id)
     stream = TranslationBatches(corpus.train, tokenizer, batch, seed=seed)

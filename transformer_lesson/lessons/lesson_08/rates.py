@@ -15,7 +15,7 @@ MADE_BY = "transformer_lesson.lessons.lesson_08.measure_rates"
 
 
 class Run(NamedTuple):
-    """One training: blocks a side, sentences in a batch, steps of warm-up, full rate, seed, loss."""
+    """One training: blocks a side, sentences in a batch, steps of warm-up, rate, seed, loss."""
 
     n_layers: int
     batch: int
@@ -59,7 +59,7 @@ def drawn(title: str, groups: Mapping[str, Sequence[Run]]) -> Figure:
         groups: the runs to compare, by name.
     """
     ends = {name: best(runs) for name, runs in groups.items()}
-    told = (f"{name}: best {fmean(losses):.2f}, at {rate:g}" for name, (rate, losses) in ends.items())
+    told = (f"{name}: best {fmean(of):.2f}, at {rate:g}" for name, (rate, of) in ends.items())
     drawing, axes = figure(title, f"Loss against rate. {'; '.join(told)}.", 6.5, 3.2)
     for color, marker, (name, runs) in zip(COLORS, "osD", groups.items(), strict=False):
         losses = of_rate(runs)

@@ -37,11 +37,12 @@ SENTENCES = 4800  # that every run reads once
 
 def runs() -> Iterator[dict]:
     """Yield what each run is: blocks a side, sentences in a batch, steps of warm-up, rate, seed."""
-    for seed, rate, warmup in product(SEEDS, (0.001, 0.003, 0.0003, 0.01), (0, 50)):
-        yield dict(n_layers=4, batch=32, warmup=warmup, rate=rate, seed=seed)
-    for seed, rate, batch in product(SEEDS, (0.003, 0.01, 0.001), (8, 32, 128)):
-        warmup = SENTENCES // batch // 5  # a fifth of the steps
-        yield dict(n_layers=1, batch=batch, warmup=warmup, rate=rate, seed=seed)
+    for seed in SEEDS:
+        for rate, warmup in product((0.001, 0.003, 0.0003, 0.01), (0, 50)):
+            yield dict(n_layers=4, batch=32, warmup=warmup, rate=rate, seed=seed)
+        for rate, batch in product((0.003, 0.01, 0.001), (8, 32, 128)):
+            warmup = SENTENCES // batch // 5  # a fifth of the steps
+            yield dict(n_layers=1, batch=batch, warmup=warmup, rate=rate, seed=seed)
 
 
 def loss_after(n_layers: int, batch: int, warmup: int, rate: float, seed: int) -> float:

@@ -217,3 +217,31 @@ def test_swapped_roles_are_named_although_the_shapes_clash():
     report = check("cross_attention", source_asks_target)
     assert report.mistake == words("cross_attention")["arguments_swapped"].name
     assert "must match the size" in report.message
+
+
+def two_words(n):
+    return torch.ones(1, 1, n, n).tril().triu(-1) == 1
+
+
+def never_empty(ids, pad_id):
+    mask = ids != pad_id
+    mask[~mask.any(dim=1), 0] = True
+    return mask[:, None, None, :]
+
+
+def mirrored(before, after):
+    (s, c), (t, u) = before.view(-1, 2).T, after.view(-1, 2).T
+    p, q = s * t - c * u, c * t + s * u
+    return torch.block_diag(*torch.stack([p, q, q, -p], dim=1).view(-1, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "mistake"),
+    [
+        ("causal_mask", two_words, "a mask that hides an earlier key, or a word from itself"),
+        ("padding_mask", never_empty, "a sentence of nothing but padding that shows a key"),
+        ("rotation_between", mirrored, "a mirror in the place of a rotation"),
+    ],
+)
+def test_a_rule_names_what_no_turn_makes(name, answer, mistake):
+    assert check(name, answer).mistake == mistake

@@ -169,27 +169,6 @@ def test_an_answer_leaves_the_random_numbers_and_threads_of_the_notebook_alone()
         torch.set_num_threads(before)
 
 
-def test_what_a_step_does_to_the_weights_is_compared_and_told_once_it_is_written():
-    def late(model, batch, loss_function, optimizer, max_norm):
-        optimizer.zero_grad()
-        loss = loss_function(model(*batch.inputs), batch.labels)
-        optimizer.step()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-        return loss.item()
-
-    report = check("training_step", late)
-    assert report.mistake == "a step before the backward pass"
-    assert "Smallest failing example:\nweight =" in report.message
-    assert "losses, expected: [" in report.message
-
-    def training_step(model, batch, loss_function, optimizer, max_norm):
-        """Return the loss."""
-        raise NotImplementedError
-
-    assert check("training_step", training_step).status == "not attempted"
-
-
 def turned_by_a_matrix(x, positions, base=10000.0, dtype=None):
     half = x.size(-1) // 2
     R = torch.zeros(len(positions), 2 * half, 2 * half, dtype=dtype)

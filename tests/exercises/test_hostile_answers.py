@@ -153,7 +153,7 @@ def parameter(numbers):
 
 OF_GRADIENTS = (
     *("residual_branch", "encoder_block"),
-    *("label_smoothed_loss", "dpo_loss", "grpo_loss"),
+    *("dpo_loss", "grpo_loss"),
 )
 
 

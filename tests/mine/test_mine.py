@@ -21,7 +21,7 @@ from transformer_lesson.model.transformers import EncoderDecoderTransformer
 from transformer_lesson.text.batches import Batch
 from transformer_lesson.text.tokenizers import WordTokenizer
 from transformer_lesson.training import TrainConfig, train
-from transformer_lesson.training.one_step import training_step
+from transformer_lesson.training.loss import loss_gradient
 
 
 @pytest.fixture
@@ -136,16 +136,16 @@ def own():
 
 def test_a_function_is_ours_until_the_learners_passes(folder):
     assert mine.folder() == folder
-    assert mine.function("training_step") is training_step
-    assert not mine.is_yours(training_step)
-    Notebook().keep("training_step", solved("training_step"))
-    yours = mine.function("training_step")
-    assert mine.is_yours(yours) and yours.__name__ == "training_step"
+    assert mine.function("loss_gradient") is loss_gradient
+    assert not mine.is_yours(loss_gradient)
+    Notebook().keep("loss_gradient", solved("loss_gradient"))
+    yours = mine.function("loss_gradient")
+    assert mine.is_yours(yours) and yours.__name__ == "loss_gradient"
     path = folder / "lesson_08.py"
-    path.write_text(path.read_text().replace("optimizer.step()", "pass"))
-    assert mine.function("training_step") is training_step
-    with pytest.raises(ValueError, match="^There is no exercise 'training_steps'. Did you mean"):
-        mine.function("training_steps")
+    path.write_text(path.read_text().replace(".softmax(dim=-1)", ".sigmoid()"))
+    assert mine.function("loss_gradient") is loss_gradient
+    with pytest.raises(ValueError, match="^There is no exercise 'loss_gradients'. Did you mean"):
+        mine.function("loss_gradients")
 
 
 def test_a_trained_model_is_kept_and_brought_back_and_a_damaged_file_left(folder, own):

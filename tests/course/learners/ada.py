@@ -311,30 +311,6 @@ def leaks_future(model, ids):
     return False
 
 
-# %% 08 training_step
-def training_step(model, batch, loss_function, optimizer, max_norm):
-    optimizer.zero_grad()
-    logits = model(*batch.inputs)
-    loss = loss_function(logits, batch.labels)
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return loss.item()
-
-
-# %% 08 label_smoothed_loss
-def label_smoothed_loss(logits, labels, smoothing, pad_id):
-    losses = []
-    for b in range(labels.shape[0]):
-        real = labels[b] != pad_id
-        right = labels[b][real]
-        log_p = F.log_softmax(logits[b][real], dim=-1)
-        of_right = -log_p[torch.arange(len(right)), right]
-        of_all = -log_p.mean(dim=-1)
-        losses.append((1 - smoothing) * of_right + smoothing * of_all)
-    return torch.cat(losses).mean()
-
-
 # %% 08 loss_gradient
 def loss_gradient(logits, labels, smoothing, pad_id):
     batch, n, vocab_size = logits.shape
@@ -349,6 +325,57 @@ def loss_gradient(logits, labels, smoothing, pad_id):
             q[labels[b, t]] += 1 - smoothing
             gradient[b, t] = logits[b, t].softmax(dim=0) - q
     return gradient / count
+
+
+# %% 08 projection_gradient
+def projection_gradient(H, W_L, G):
+    batch, n, d_model = H.shape
+    of_H = torch.zeros_like(H)
+    of_W = torch.zeros_like(W_L)
+    for b in range(batch):
+        for t in range(n):
+            of_H[b, t] = W_L @ G[b, t]
+            of_W += torch.outer(H[b, t], G[b, t])
+    return of_H, of_W
+
+
+# %% 08 softmax_gradient
+def softmax_gradient(weights, G):
+    of_scores = torch.zeros_like(weights)
+    for b in range(weights.shape[0]):
+        for q in range(weights.shape[1]):
+            w = weights[b, q]
+            jacobian = torch.diag(w) - torch.outer(w, w)
+            of_scores[b, q] = jacobian @ G[b, q]
+    return of_scores
+
+
+# %% 08 layer_norm_gradient
+def layer_norm_gradient(x, gamma, epsilon, G):
+    d = x.shape[-1]
+    mean = x.mean(dim=-1, keepdim=True)
+    deviation = torch.sqrt(((x - mean) ** 2).mean(dim=-1, keepdim=True) + epsilon)
+    z = (x - mean) / deviation
+    of_gamma = torch.zeros_like(gamma)
+    of_beta = torch.zeros_like(gamma)
+    for b in range(x.shape[0]):
+        for t in range(x.shape[1]):
+            of_gamma += G[b, t] * z[b, t]
+            of_beta += G[b, t]
+    of_z = G * gamma
+    total = of_z.sum(dim=-1, keepdim=True)
+    along = (of_z * z).sum(dim=-1, keepdim=True)
+    of_x = (d * of_z - total - z * along) / (d * deviation)
+    return of_x, of_gamma, of_beta
+
+
+# %% 08 head_gradient
+def head_gradient(Q, K, V, weights, G):
+    of_V = weights.transpose(1, 2) @ G
+    of_weights = G @ V.transpose(1, 2)
+    row = (of_weights * weights).sum(dim=2, keepdim=True)
+    of_scores = weights * (of_weights - row) / Q.shape[-1] ** 0.5
+    return of_scores @ K, of_scores.transpose(1, 2) @ Q, of_V
 
 
 # %% 09 greedy_decode

@@ -216,28 +216,38 @@ def leaks_future(model, ids):
         return any(moved(t, new) for t in range(1, ids.size(1)) for new in (0, 1))
 
 
-# %% 08 training_step
-def training_step(model, batch, loss_function, optimizer, max_norm):
-    optimizer.zero_grad()
-    loss = loss_function(model(*batch.inputs), batch.labels)
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return loss.item()
-
-
-# %% 08 label_smoothed_loss
-def label_smoothed_loss(logits, labels, smoothing, pad_id):
-    return F.cross_entropy(
-        logits.movedim(-1, 1), labels, ignore_index=pad_id, label_smoothing=smoothing
-    )
-
-
 # %% 08 loss_gradient
 def loss_gradient(logits, labels, smoothing, pad_id):
     real = (labels != pad_id)[..., None]
     p = logits.softmax(-1).scatter_add(-1, labels[..., None], (smoothing - 1) * real.to(logits))
     return real * (p - smoothing / logits.size(-1)) / real.sum()
+
+
+# %% 08 projection_gradient
+def projection_gradient(H, W_L, G):
+    return G @ W_L.T, torch.tensordot(H, G, dims=([0, 1], [0, 1]))
+
+
+# %% 08 softmax_gradient
+def softmax_gradient(weights, G):
+    product = weights * G
+    return product - weights * product.sum(-1, keepdim=True)
+
+
+# %% 08 layer_norm_gradient
+def layer_norm_gradient(x, gamma, epsilon, G):
+    with torch.enable_grad():
+        leaf, scale = x.detach().requires_grad_(), gamma.detach().requires_grad_()
+        shift = torch.zeros_like(scale, requires_grad=True)
+        out = F.layer_norm(leaf, leaf.shape[-1:], scale, shift, epsilon)
+        return torch.autograd.grad(out, (leaf, scale, shift), G)
+
+
+# %% 08 head_gradient
+def head_gradient(Q, K, V, weights, G):
+    product = weights * (G @ V.mT)
+    of_scores = (product - weights * product.sum(-1, keepdim=True)) / Q.size(-1) ** 0.5
+    return of_scores @ K, of_scores.mT @ Q, weights.mT @ G
 
 
 # %% 09 greedy_decode

@@ -1,47 +1,11 @@
 """What learners might write for the exercises of lesson 08."""
 
+import math
+
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from tests.exercises.answers import right, wrong
-
-
-@right("label_smoothed_loss")
-def _(logits, labels, smoothing, pad_id):
-    # it looks padding up, too: pad_id is one of the vocabulary's ids
-    log_p = logits.log_softmax(dim=-1)
-    nll = -torch.gather(log_p, 2, labels.unsqueeze(2)).squeeze(2)
-    each = (1 - smoothing) * nll - smoothing * log_p.mean(dim=2)
-    return each.masked_select(labels != pad_id).mean()
-
-
-@right("label_smoothed_loss")
-def _(logits, labels, smoothing, pad_id):
-    real = labels != pad_id
-    log_p = logits[real].log_softmax(dim=-1)  # (real, vocab_size)
-    nll = -log_p.gather(-1, labels[real][:, None]).squeeze(-1)
-    return ((1 - smoothing) * nll - smoothing * log_p.mean(dim=-1)).mean()
-
-
-@right("label_smoothed_loss")
-def _(logits, labels, smoothing, pad_id):
-    vocab_size = logits.size(-1)
-    keep = labels.flatten() != pad_id
-    z = logits.reshape(-1, vocab_size)[keep].double()
-    q = F.one_hot(labels.flatten()[keep], vocab_size).double() * (1 - smoothing)
-    q += smoothing / vocab_size
-    return (z.logsumexp(dim=1) - (q * z).sum(dim=1)).mean().to(logits.dtype)
-
-
-@right("label_smoothed_loss")
-def _(logits, labels, smoothing, pad_id):
-    # cross_entropy takes probabilities as targets too
-    real = labels != pad_id
-    q = torch.zeros_like(logits[real]).scatter_(1, labels[real].unsqueeze(1), 1.0)
-    return F.cross_entropy(
-        logits[real], torch.lerp(q, torch.full_like(q, 1 / q.size(1)), smoothing)
-    )
 
 
 @right("loss_gradient")
@@ -80,48 +44,57 @@ def _(logits, labels, smoothing, pad_id):
     return (logits.softmax(-1) - q) * real[..., None] / real.sum().clamp(min=1)
 
 
-@right("training_step")
-def _(model, batch, loss_function, optimizer, max_norm):
-    # gradients that are gone are clear
-    for group in optimizer.param_groups:
-        for weight in group["params"]:
-            weight.grad = None
-    loss = loss_function(model(*batch.inputs), batch.labels)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm, error_if_nonfinite=True)
-    optimizer.step()
-    return loss.detach().cpu().item()
+def by_autograd(forward, tensors, G):
+    """Return autograd's gradients of some tensors, where G is that of the result."""
+    leaves = [one.detach().clone().requires_grad_() for one in tensors]
+    return torch.autograd.grad(forward(*leaves), leaves, G)
 
 
-@wrong("training_step", "usual", "gradients are cleared at the end alone")
-def _(model, batch, loss_function, optimizer, max_norm):
-    model.train()
-    with torch.enable_grad():
-        loss = loss_function(model(*batch.inputs), batch.labels)
-        loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm, error_if_nonfinite=True)
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss.detach().cpu().item()
+@right("projection_gradient")
+def _(H, W_L, G):
+    # autograd, of the product itself
+    return by_autograd(torch.matmul, (H, W_L), G)
 
 
-@wrong("training_step", "unusual", "a forward pass without gradients")
-def _(model, batch, loss_function, optimizer, max_norm):
-    optimizer.zero_grad()
-    with torch.no_grad():
-        logits = model(*batch.inputs)
-    loss = loss_function(logits, batch.labels)
-    loss.backward()
-    optimizer.step()
-    return loss.item()
+@right("projection_gradient")
+def _(H, W_L, G):
+    # a sum over the batch of products, one for each sentence
+    return torch.einsum("bnv,dv->bnd", G, W_L), (H.mT @ G).sum(0)
 
 
-@wrong("training_step", "unusual", "steps twice")
-def _(model, batch, loss_function, optimizer, max_norm):
-    optimizer.zero_grad()
-    loss = loss_function(model(*batch.inputs), batch.labels)
-    loss.backward()
-    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    optimizer.step()
-    return loss.item()
+@right("softmax_gradient")
+def _(weights, G):
+    # each row's whole Jacobian
+    jacobian = torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+    return (jacobian @ G[..., None])[..., 0]
+
+
+@right("layer_norm_gradient")
+def _(x, gamma, epsilon, G):
+    # autograd, of PyTorch's own norm
+    def norm(x, gamma, beta):
+        return F.layer_norm(x, x.shape[-1:], gamma, beta, epsilon)
+
+    return by_autograd(norm, (x, gamma, torch.zeros_like(gamma)), G)
+
+
+@right("layer_norm_gradient")
+def _(x, gamma, epsilon, G):
+    # the two ways through mean and variance, one after the other
+    n, centered = x.size(-1), x - x.mean(-1, keepdim=True)
+    root = ((centered**2).mean(-1, keepdim=True) + epsilon).sqrt()
+    of_z = G * gamma
+    of_root = -(of_z * centered).sum(-1, keepdim=True) / root**2
+    of_centered = of_z / root + of_root * centered / (n * root)
+    of_x = of_centered - of_centered.mean(-1, keepdim=True)
+    return of_x, torch.einsum("bnd,bnd->d", G, centered / root), torch.einsum("bnd->d", G)
+
+
+@right("head_gradient")
+def _(Q, K, V, weights, G):
+    # the root goes to the queries before the product
+    of_weights = torch.einsum("bqd,bkd->bqk", G, V)
+    s = weights * (of_weights - torch.einsum("bqk,bqk->bq", weights, of_weights)[..., None])
+    root = math.sqrt(K.shape[-1])
+    of_K = torch.einsum("bqk,bqd->bkd", s, Q / root)
+    return torch.einsum("bqk,bkd->bqd", s, K / root), of_K, torch.einsum("bqk,bqd->bkd", weights, G)

@@ -1,8 +1,11 @@
 """Lesson 08, Training: what only this lesson uses.
 
-- `exercises.py`: `label_smoothed_loss`, `loss_gradient`, `training_step`
+- `exercises.py`: `loss_gradient`, `projection_gradient`; behind the lesson `softmax_gradient`,
+  `layer_norm_gradient`, `head_gradient`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
-- `small_runs.py`: translators small enough to train in seconds at different learning rates
+- `backward.py`: the gradients that learners write, from W_L back through one head
+- `rates.py`, `rates.json` (by `measure_rates.py`): small translators at several rates, with and
+  without warm-up, in batches of three sizes
 - `training_replay.py`, `.js`: explorable: a training run, snapshot by snapshot
 """

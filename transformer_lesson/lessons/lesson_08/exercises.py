@@ -1,18 +1,12 @@
-"""Lesson 08: how wrong a prediction is, its gradient, and the step of training.
-
-Long because it is data: exercises whole, with their inputs and all their wrong turns.
-"""
+"""Lesson 08: gradients without autograd, from the loss back through one head."""
 
 import math
 
-import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.compare import gradient_to
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
-from transformer_lesson.text.batches import Batch
 
 LOSS_SIZES = ((2, 5, 7), (3, 2, 5), (5, 3, 7), (1, 5, 3), (3, 1, 5), (2, 7, 5), (3, 5, 7))
 """How many sentences, positions and tokens. They are small, for many variants are tried on them."""
@@ -37,128 +31,6 @@ def _loss_inputs(draw: Draw) -> tuple:
     if draw.number == 5:
         logits = logits + 100  # the exponentials are infinite
     return logits, labels, draw.one_of((0.1, 0.3, 0.2, 0.1, 0.5, 0.0, 0.1)), pad_id
-
-
-@breaks("padding that counts")
-def _padding_counts_for_nothing(answer, inputs: tuple, loss: float | Tensor) -> str | None:
-    logits, labels, smoothing, pad_id = inputs
-    padded = labels == pad_id
-    changed = torch.where(padded[..., None], 1 - 3 * logits, logits)
-    other = answer(changed, labels.clone(), smoothing, pad_id)
-    if torch.allclose(other, loss, atol=1e-5):
-        return None
-    return (
-        f"The loss changes, from {float(loss):.4f} to {float(other):.4f}, when the logits at "
-        f"padding change.\nWhere the label is pad_id = {pad_id}, nothing may count: neither the "
-        "cross-entropy nor the smoothing."
-    )
-
-
-@breaks("a loss without a way back to the logits")
-def gradients_reach_the_logits(answer, inputs: tuple, loss: Tensor) -> str | None:
-    """A loss must be one that logits can be trained by."""
-    logits, labels, smoothing, pad_id = inputs
-    watched = logits.detach().clone().requires_grad_()
-    again = answer(watched + 0, labels.clone(), smoothing, pad_id)
-    if gradient_to(watched, again) is not None:
-        return None
-    return (
-        "No gradient comes back from your loss to the logits, so nothing can be learned from it.\n"
-        "Stay with tensors: `.item()`, `float()`, `.detach()` and `torch.tensor(...)` cut it off."
-    )
-
-
-gradients_reach_the_logits.of_gradients = "any results"
-
-
-@exercise(
-    reference="transformer_lesson.training.loss:label_smoothed_loss",
-    make_inputs=_loss_inputs,
-    draws=7,
-    returns={"loss": ""},
-    hints=(
-        "Start with `log_p = logits.log_softmax(dim=-1)`. Logits aren't probabilities.",
-        "Two terms: `-log_p` at the label, and the mean of `-log_p` over the vocabulary.",
-        "(1 - smoothing) times the first plus smoothing times the second, at each position.",
-        "Keep only the positions whose label is not `pad_id`, then take the mean.",
-    ),
-    invariants=(_padding_counts_for_nothing, gradients_reach_the_logits),
-)
-def label_smoothed_loss(logits, labels, smoothing, pad_id):
-    """Return the mean cross-entropy with smoothed targets over the labels that are no padding."""
-    smoothing = choose(smoothing, unsmoothed=0.0, always_a_tenth=0.1)
-    logits = choose(
-        logits, reshaped=logits.reshape(logits.size(0), logits.size(2), logits.size(1)).mT
-    )
-    real = choose(labels != pad_id, counted=torch.ones_like(labels).bool())
-    index = labels[..., None]
-    log_p, vocab_size = _log_probabilities(logits), logits.size(-1)
-    at_label = -log_p.gather(-1, index)[..., 0]
-    spread = _spread(-log_p, at_label, logits, pad_id)
-    losses = _losses(at_label, spread, smoothing, vocab_size)
-    return _mean(losses, real)
-
-
-def _log_probabilities(logits):
-    """Return the logarithm of each token's probability."""
-    log_p = choose(
-        logits.log_softmax(-1),
-        second_softmax=logits.softmax(-1).log_softmax(-1),
-        over_positions=logits.log_softmax(-2),
-        naive_quotient=(logits.exp() / logits.exp().sum(-1, keepdim=True)).log(),
-        naive_exponential=logits - logits.exp().sum(-1, keepdim=True).log(),
-        little_added=(logits.softmax(-1) + 1e-9).log(),
-    )
-    return choose(log_p, bits=log_p / math.log(2))
-
-
-def _spread(costs, at_label, logits, pad_id):
-    """Return what the smoothing's share costs at each position."""
-    vocab_size = costs.size(-1)
-    others = costs.sum(-1) - at_label
-    return choose(
-        costs.mean(-1),
-        others_only=others / (vocab_size - 1),
-        one_too_few=costs.sum(-1) / (vocab_size - 1),
-        others_without_padding=(others - costs[..., pad_id]) / (vocab_size - 2),
-        annotated=(others - costs[..., pad_id]) / (vocab_size - 2),
-        leaks=costs.mean(),
-    )
-
-
-def _losses(at_label, spread, smoothing, vocab_size):
-    """Return what each position costs: the label's share, and that of all tokens."""
-    return choose(
-        (1 - smoothing) * at_label + smoothing * spread,
-        shares_swapped=smoothing * at_label + (1 - smoothing) * spread,
-        label_keeps_all=at_label + smoothing * spread,
-        shares_equal=at_label + spread,
-        divergence=(1 - smoothing) * at_label
-        + smoothing * spread
-        - _entropy(1 - smoothing + smoothing / vocab_size, smoothing / vocab_size, vocab_size - 1),
-        annotated=(1 - smoothing) * at_label
-        + smoothing * spread
-        - _entropy(1 - smoothing, smoothing / (vocab_size - 2), vocab_size - 2),
-    )
-
-
-def _entropy(label_share, other_share, n_others):
-    """Return a smoothed target's entropy, the lowest value that the cross-entropy can have."""
-    shares = torch.tensor([label_share, other_share], dtype=torch.float64)
-    return torch.special.entr(shares) @ torch.tensor([1.0, n_others], dtype=torch.float64)
-
-
-def _mean(losses, real):
-    """Return the mean of the losses of real labels."""
-    kept = torch.where(real, losses, 0.0)
-    mean = choose(
-        losses[real].mean(),
-        over_all=kept.mean(),
-        sum=kept.sum(),
-        by_sentences=kept.sum() / len(losses),
-        mean_of_means=(kept.sum(-1) / real.sum(-1)).mean(),
-    )
-    return choose(mean, number=mean.tolist())
 
 
 @breaks("a gradient at padding")
@@ -234,107 +106,178 @@ def _target(smoothing, hot):
     return (1 - smoothing) * hot + smoothing / vocab_size
 
 
-STEP_SIZES = ((2, 3), (3, 2), (5, 3), (1, 2), (2, 5))  # sentences, numbers of each
-STEPS = 3  # that a trial takes: what is wrong may show in the second only
+def _rows(draw: Draw, *axes: str) -> list[Tensor]:
+    """Return tensors of the named shapes: one sentence, one position, double and turned."""
+    if draw.number in (2, 3):
+        draw.sizes["batch" if draw.number == 2 else "n"] = 1
+    tensors = [draw.normal(one) for one in axes]
+    return [one.double().mT.contiguous().mT for one in tensors] if draw.number == 4 else tensors
 
 
-def _step_inputs(draw: Draw) -> tuple:
-    """One input or two; gradients that are clipped in every step, in some, in none."""
-    if not draw.small:
-        draw.sizes |= zip(("batch", "n"), draw.one_of(STEP_SIZES), strict=True)
-    draw.size("batch"), draw.size("n", at_least=2)
-    inputs = tuple(draw.normal("batch n") for _ in range(draw.one_of((1, 2, 2, 1, 2))))
-    labels = (3 * draw.normal("batch n")).softmax(dim=-1).round(decimals=2)
-    max_norm = draw.one_of((0.1, 10.0, 0.3, 0.05, 0.2))
-    return (
-        0.5 * draw.normal("n n"),
-        inputs,
-        labels,
-        draw.one_of((0.5, 0.1, 1.0, 2.0, 0.3)),
-        max_norm,
-    )
-
-
-class _TinyModel(nn.Module):
-    """One matrix, multiplied with the sum of all inputs."""
-
-    def __init__(self, weight: Tensor):
-        super().__init__()
-        self.weight, self.bias = nn.Parameter(weight.clone()), nn.Parameter(weight[0].clone())
-
-    def forward(self, *inputs):
-        return sum(inputs) @ self.weight + self.bias
-
-
-def _three_steps(answer, weight, inputs, labels, rate, max_norm):
-    """Call an answer on a tiny model; return its losses, the weights, and what happened when."""
-    model = _TinyModel(weight)
-    optimizer, happened, losses, weights = torch.optim.SGD(model.parameters(), rate), [], [], []
-    for one in model.parameters():
-        one.grad = torch.ones_like(one)  # as it is left by whoever used the model before
-
-    def loss_function(logits, labels):
-        """Return the cross-entropy, and note when it and its gradient are computed."""
-        loss = F.cross_entropy(logits, labels)  # labels are probabilities
-        happened.append("loss")
-        if loss.requires_grad:
-            loss.register_hook(lambda gradient: happened.append("backward"))
-        return loss
-
-    optimizer.register_step_post_hook(lambda *_: happened.append(_length(model)))
-    for _ in range(STEPS):
-        happened.clear()
-        loss = answer(model, Batch(inputs, labels), loss_function, optimizer, max_norm)
-        losses.append(math.nan if loss is None else float(torch.as_tensor(loss).detach()))
-        weights.append(nn.utils.parameters_to_vector(model.parameters()).detach().clone())
-    graph = isinstance(loss, Tensor) and loss.requires_grad
-    return torch.tensor(losses), torch.stack(weights), _told(happened, _length(model)), graph
-
-
-def _length(model: nn.Module) -> float:
-    """Return the length of a model's gradient; 0 where there is none."""
-    gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
-    return float(nn.utils.get_total_norm(gradients)) if gradients else 0.0
-
-
-def _told(happened: list, left: float) -> str:
-    """Return what happened in words; a gradient that is shorter after the step was clipped late."""
-    steps = [event for event in happened if isinstance(event, float)]
-    words = ["step" if isinstance(event, float) else event for event in happened]
-    late = steps and words[-1] == "step" and 0 < left < 0.999 * steps[-1]
-    return ", ".join([*words, *["clip"] * bool(late)])
+def _projection_inputs(draw: Draw) -> tuple:
+    H, G = _rows(draw, "batch n d_model", "batch n vocab_size")
+    return H, draw.normal("d_model vocab_size").to(H.dtype), G
 
 
 @exercise(
-    reference="transformer_lesson.training.one_step:training_step",
-    make_inputs=_step_inputs,
-    trial=_three_steps,
-    returns={"losses": "step", "weights": "step weight", "order": "", "holds_graph": ""},
+    reference="transformer_lesson.lessons.lesson_08.backward:projection_gradient",
+    make_inputs=_projection_inputs,
+    returns={"of_H": "batch n d_model", "of_W": "d_model vocab_size"},
     hints=(
-        "Six things in this order: clear old gradients, logits, loss, backward, clip, step.",
-        "`model(*batch.inputs)` gives the logits; the loss function takes them and the labels.",
-        "`torch.nn.utils.clip_grad_norm_(model.parameters(), max_norm)` goes between "
-        "`loss.backward()` and `optimizer.step()`.",
-        "Return `loss.item()`: a number, without the graph of the pass behind it.",
+        "At one position, `L = H @ W_L` is a sum: number i of H times row i of W_L. If number i "
+        "grows by a little, which logits move, and how fast?",
+        "So number i of H gets the dot product of G with row i: `G @ W_L.mT`. Entry (i, v) of W_L "
+        "touches only logit v, and moves it by number i of H.",
+        "`H.flatten(0, 1)` has a row for each position of the batch. W_L serves all of them, so "
+        "its gradient is a sum over these rows: a matrix product.",
     ),
 )
-def training_step(model, batch, loss_function, optimizer, max_norm):
-    """Learn from one batch: zero, forward, loss, backward, clip, step; return the loss."""
-    choose(optimizer.zero_grad(), never_zeroed=None, zeroed_at_the_end=None)
-    inputs = choose(batch.inputs, labels_as_inputs=(*batch.inputs[:-1], batch.labels))
-    logits = model(*inputs)
-    logits = choose(logits, second_softmax=logits.softmax(-1))
-    loss = loss_function(logits, batch.labels)
-    choose(None, step_first=optimizer.step())
-    loss.backward()
-    choose(
-        nn.utils.clip_grad_norm_(model.parameters(), max_norm),
-        no_clip=None,
-        late_clip=None,
-        one_by_one=[nn.utils.clip_grad_norm_(one, max_norm) for one in model.parameters()],
+def projection_gradient(H, W_L, G):
+    """Return the gradients of H and of W_L, where L = H W_L and G is that of L."""
+    rows, of_rows = H.flatten(0, 1), G.flatten(0, 1)
+    of_W = choose(
+        rows.mT @ of_rows,
+        batch_kept=H.mT @ G,
+        batch_mean=(H.mT @ G).mean(0),
+        mean_again=rows.mT @ of_rows / len(rows),
+        sums_apart=rows.sum(0)[:, None] * of_rows.sum(0),
+        stepped=W_L - rows.mT @ of_rows,
     )
-    choose(None, zeroed_too_late=optimizer.zero_grad())
-    choose(optimizer.step(), step_first=None)
-    choose(None, late_clip=nn.utils.clip_grad_norm_(model.parameters(), max_norm))
-    choose(None, zeroed_at_the_end=optimizer.zero_grad())
-    return choose(loss.item(), graph=loss)
+    back = choose(G, logits_for_gradient=H @ W_L)
+    of_H = choose(back @ W_L.mT, summed_over_positions=(back @ W_L.mT).sum(1))
+    return of_H, of_W
+
+
+@breaks("a gradient that does not sum to 0")
+def _rows_sum_to_nothing(answer, inputs: tuple, of_scores: Tensor) -> str | None:
+    worst = of_scores.double().sum(-1).abs().max().item()
+    if worst < 1e-4:
+        return None
+    return (
+        "If all scores of a row rise by the same amount, no weight changes. So each row of the "
+        f"gradient must sum to 0. Yours has one that sums to {worst:.4g}."
+    )
+
+
+def _softmax_inputs(draw: Draw) -> tuple:
+    """Rows with masked keys, whose weights are 0."""
+    if draw.number == 3:
+        draw.sizes["batch"] = 1
+    scores, G = draw.normal("batch query key"), draw.normal("batch query key")
+    if draw.number in (1, 4):
+        scores[..., 1:2] = -math.inf
+    if draw.number == 2:
+        scores, G = scores.double(), G.double()
+    return scores.softmax(-1), G
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_08.backward:softmax_gradient",
+    make_inputs=_softmax_inputs,
+    returns={"of_scores": "query key"},
+    hints=(
+        "Raise one score a little: its weight grows, and all others shrink to make room. "
+        "So each score's gradient needs all of its row.",
+        "The derivative of weight j by score k is w_j ([j = k] - w_k). Multiply by G_j and sum "
+        "over j: two terms are left.",
+        "w_k times (G_k minus the row's mean of G, weighted by w): "
+        "`(weights * G).sum(-1, keepdim=True)`.",
+    ),
+    invariants=(_rows_sum_to_nothing,),
+)
+def softmax_gradient(weights, G):
+    """Return the gradient of the scores, where weights = softmax(scores) and G is theirs."""
+    w = choose(weights, second_softmax=weights.softmax(-1))
+    weighted = (w * G).sum(choose(-1, over_queries=-2), keepdim=True)
+    mean = choose(
+        weighted,
+        plain_mean=G.mean(-1, keepdim=True),
+        plain_sum=G.sum(-1, keepdim=True),
+        none=0 * weighted,
+    )
+    return choose(
+        w * (G - mean),
+        own_weight_alone=w * (1 - w) * G,
+        outside_the_product=w * G - mean,
+        added=w * (G + mean),
+        as_at_the_loss=w - G,
+    )
+
+
+def _norm_inputs(draw: Draw) -> tuple:
+    draw.size("d_model", at_least=3)
+    x, G = _rows(draw, "batch n d_model", "batch n d_model")
+    return x, draw.positive("d_model").to(x.dtype), draw.one_of((1e-5, 0.5, 1e-5, 2.0, 1e-5)), G
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_08.backward:layer_norm_gradient",
+    make_inputs=_norm_inputs,
+    returns={"of_x": "batch n d_model", "of_gamma": "d_model", "of_beta": "d_model"},
+    hints=(
+        "Forward: z = (x - mean) / deviation, then gamma z + beta. gamma and beta serve every "
+        "token, so their gradients are sums over batch and n. What does z get?",
+        "z gets `of_z = G * gamma`. A number of x acts on z in three ways: directly, through the "
+        "mean, and through the deviation.",
+        "The mean's part takes the mean of of_z away, the deviation's takes away "
+        "z times the mean of of_z * z. Divide what remains by the deviation.",
+    ),
+)
+def layer_norm_gradient(x, gamma, epsilon, G):
+    """Return the gradients of x, gamma and beta, where G is that of the norm's result."""
+    variance = x.var(-1, keepdim=True, correction=choose(0, unbiased=1))
+    deviation = (variance + choose(epsilon, epsilon_forgotten=0.0)).sqrt()
+    z = (x - x.mean(-1, keepdim=True)) / deviation
+    of_z = choose(G * gamma, gamma_forgotten=G)
+    both = of_z.mean(-1, keepdim=True), (of_z * z).mean(-1, keepdim=True)
+    of_mean, of_deviation = choose(both, sums_for_means=tuple(x.size(-1) * one for one in both))
+    of_mean = choose(of_mean, mean_held=0.0)
+    of_deviation = choose(of_deviation * z, deviation_held=0.0, without_z=of_deviation)
+    of_x = (of_z - of_mean - of_deviation) / choose(deviation, not_divided=1.0)
+    of_x = choose(of_x, residual=G + of_x)
+    read = choose(z, not_normalized=x)
+    of_gamma, of_beta = (G * read).flatten(0, 1), G.flatten(0, 1)
+    return of_x, *choose(
+        (of_gamma.sum(0), of_beta.sum(0)), averaged=(of_gamma.mean(0), of_beta.mean(0))
+    )
+
+
+def _head_inputs(draw: Draw) -> tuple:
+    """Heads that see everything, and heads that see nothing later."""
+    Q, K, V, G = _rows(draw, *4 * ("batch n d_head",))
+    scores = Q @ K.mT / math.sqrt(Q.size(-1))
+    if draw.number in (1, 4):
+        scores = scores.masked_fill(scores.new_ones(scores.shape[-2:]).triu(1).bool(), -math.inf)
+    return Q, K, V, scores.softmax(-1), G
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_08.backward:head_gradient",
+    make_inputs=_head_inputs,
+    returns={"of_Q": "batch n d_head", "of_K": "batch n d_head", "of_V": "batch n d_head"},
+    helpers=("transformer_lesson.lessons.lesson_08.backward:softmax_gradient",),
+    hints=(
+        "Two matrix products, and you know how to go back through one: Z = weights V, and before "
+        "it, scores = Q Kᵀ / √d_head. Begin at Z.",
+        "`of_V = weights.mT @ G`, `of_weights = G @ V.mT`, and `softmax_gradient` leads from "
+        "there to the scores.",
+        "The scores were divided by √d_head, so their gradient is, too. Then Q gets that times K, "
+        "and K gets its transpose times Q.",
+    ),
+)
+def head_gradient(Q, K, V, weights, G):
+    """Return the gradients of Q, K and V, where G is that of weights @ V."""
+    root = math.sqrt(Q.size(-1))
+    of_V = choose(weights.mT, forward_again=weights) @ G
+    of_weights = G @ V.mT
+    of_scores = choose(
+        weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True)),
+        softmax_skipped=of_weights,
+        no_mean=weights * of_weights,
+        own_weight_alone=weights * (1 - weights) * of_weights,
+    )
+    of_Q = of_scores @ choose(K, operands_swapped=Q) / choose(root, root_forgotten=1.0)
+    back = choose(of_scores.mT, not_transposed=of_scores)
+    of_K = back @ choose(Q, operands_swapped=K)
+    of_K = of_K / choose(root, root_forgotten=1.0, root_for_queries_alone=1.0)
+    return of_Q, of_K, of_V

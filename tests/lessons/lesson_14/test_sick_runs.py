@@ -30,6 +30,8 @@ from transformer_lesson.lessons.lesson_14.symptoms import (
 
 FEW = (HEALTHY, "mask added", "<bos> twice")
 RUN = [*FEW, *(pytest.param(one, marks=pytest.mark.everything) for one in FAULTS if one not in FEW)]
+SENSITIVE = ("norm over the batch", "peak ten times too high")
+"""Faults that make a processor's last digits larger from step to step."""
 TABLE = {
     probe: {one: word for one, word in says.items() if word != LIKE}
     for probe, says in outcomes().items()
@@ -40,10 +42,10 @@ TABLE = {
 @pytest.mark.parametrize("name", RUN)
 def test_a_program_that_is_run_again_gives_what_is_stored(name, unchecked):
     run, kept = trained(name), stored()[name]
-    near = 0.1 if name == "norm over the batch" else 0.02  # it makes last digits larger
+    near, at_end = (0.1, 0.5) if name in SENSITIVE else (0.02, 0.2)
     assert run.losses[:20:2] == pytest.approx(kept["losses"][:10], abs=near)
-    assert sum(run.losses[-10:]) / 10 == pytest.approx(sum(kept["losses"][-5:]) / 5, abs=0.2)
-    assert run.evaluation == pytest.approx(kept["evaluation"], abs=0.2)
+    assert sum(run.losses[-10:]) / 10 == pytest.approx(sum(kept["losses"][-5:]) / 5, abs=at_end)
+    assert run.evaluation == pytest.approx(kept["evaluation"], abs=at_end)
     for probe, number in measured(name).items():
         word = said(probe, name)
         difference = number - stored()[HEALTHY]["probes"][probe]

@@ -30,6 +30,7 @@ def test_each_question_is_complete():
         assert question.text.endswith("?") and all(option.explanation for option in options)
         for text in (question.text, *(t for one in options for t in (one.text, one.explanation))):
             assert text == text.strip() and text.count("`") % 2 == 0 and "$" not in text
+            assert not re.search(r"\*\w", text), f"shown as it is, with its asterisks: {text}"
 
 
 @each_notebook

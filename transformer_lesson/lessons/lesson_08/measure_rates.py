@@ -2,8 +2,8 @@
 
     python -m transformer_lesson.lessons.lesson_08.measure_rates
 
-takes about ten minutes on one core and writes `rates.json`. A run that is stored already is left as it
-is, so an interrupted measurement goes on.
+takes about ten minutes on one core and writes `rates.json`. A run that is stored already is left as
+it is, so an interrupted measurement goes on.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Attention step by step: queries and keys as arrows, one query's path, the flow of all of them.
+"""Attention step by step: maps of weights, the flow of all queries, heads side by side.
 
 One color per role, as in the explorables: queries, keys, values; weights go from white to blue.
 Long because each picture of lessons 03 and 04 is drawn separately.
@@ -82,118 +82,10 @@ def _strong(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) ->
     return ", ".join(found) if found else "no weight of 0.4 or more"
 
 
-def keys_around_query(title: str, query, keys, names: Sequence[str], asking: int) -> Figure:
-    """Return one query and all keys as arrows, each key with its length and its angle to the query.
-
-    Angles between keys are not to scale: keys have more dimensions than paper.
-
-    Args:
-        title: the claim that the figure supports.
-        query: shape (d_k,).
-        keys: shape (key, d_k).
-        names: the keys' words.
-        asking: which word asks.
-    """
-    query, keys = as_array(query), as_array(keys)
-    long, lengths = np.linalg.norm(query), np.linalg.norm(keys, axis=1)
-    along = keys @ query / long  # each key's component along the query
-    scores = along * long / math.sqrt(len(query))
-    words = ", ".join(f"{name} {score:.1f}" for name, score in zip(names, scores, strict=True))
-    picture, axes = figure(
-        title,
-        f"{title}. The query of {names[asking]} points to the right. Scores of the keys: {words}.",
-        width=7.0,
-        height=4.3,
-    )
-    _arrow(axes, (long, 0.0), QUERY, width=2.6)
-    asks = f"query of {printable(names[asking])}"
-    axes.text(long + 0.2, 0, asks, color=QUERY, va="center", fontsize=10)
-    across = np.sqrt(np.maximum(lengths**2 - along**2, 0))
-    for turn, j in enumerate(np.argsort(-scores)):
-        tip = (along[j], across[j] * (1 if turn % 2 == 0 else -1))
-        _arrow(axes, tip, KEY, width=1.0 + max(0.0, scores[j]) / 4)
-        axes.plot([tip[0], tip[0]], [0, tip[1]], ":", color=FAINT, linewidth=1)
-        side, gap = ("left", 0.15) if tip[0] > -0.3 else ("right", -0.15)
-        beyond = tip[1] + math.copysign(0.3, tip[1])
-        text = f"{printable(names[j])}  {scores[j]:.1f}"
-        axes.text(tip[0] + gap, beyond, text, ha=side, va="center", color=KEY, fontsize=9)
-    axes.plot([min(0.0, along.min()), long], [0, 0], color=FAINT, linewidth=0.8, zorder=0)
-    room = 1.12 * np.abs(across).max() + 0.3
-    axes.set(xlim=(along.min() - 2.2, long + 3.4), ylim=(-room, room), aspect="equal")
-    axes.set_axis_off()
-    picture.subplots_adjust(0.01, 0.01, 0.99, 0.9)
-    return picture
-
-
-def query_path(title: str, query, keys, values, names: Sequence[str], asking: int) -> Figure:
-    """Return one query's path through attention: scores, weights, and the mean of the values.
-
-    Args:
-        title: the claim that the figure supports.
-        query: shape (d_k,).
-        keys: shape (key, d_k).
-        values: shape (key, d_v).
-        names: the keys' words.
-        asking: which word asks.
-    """
-    query, keys, values = as_array(query), as_array(keys), as_array(values)
-    scores = keys @ query / math.sqrt(len(query))
-    weights = np.exp(scores - scores.max())
-    weights /= weights.sum()
-    text = ", ".join(f"{name} {weight:.2f}" for name, weight in zip(names, weights, strict=True))
-    picture, panels = figure(
-        title,
-        f"{title}. Weights of the query {names[asking]}: {text}. On the right the values, each as "
-        "pale as its weight is small, and their sum below.",
-        width=9.0,
-        height=0.9 + 0.36 * (len(names) + 2),
-        columns=3,
-    )
-    rows = range(len(names))
-    for axes, numbers, color, name in (
-        (panels[0], scores, KEY, f"1  scores with the query of {names[asking]}"),
-        (panels[1], weights, KEY, "2  weights: softmax"),
-    ):
-        axes.barh(rows, numbers, color=color, height=0.66)
-        _words_beside(axes, numbers, names)
-        axes.set_title(printable(name), fontsize=9, loc="left")
-    _weighted(panels[2], weights, values)
-    picture.subplots_adjust(0.02, 0.03, 0.99, 1 - 0.75 / picture.get_size_inches()[1], wspace=0.12)
-    return picture
-
-
-def _words_beside(axes: Axes, numbers: np.ndarray, names: Sequence[str]) -> None:
-    """Write each word and its number at opposite ends of its bar."""
-    span = numbers.max() - min(0.0, numbers.min())
-    for row, (number, name) in enumerate(zip(numbers, names, strict=True)):
-        start, end = min(0.0, number), max(0.0, number)
-        axes.text(start - 0.03 * span, row, printable(name), ha="right", va="center", fontsize=9)
-        axes.text(end + 0.03 * span, row, f"{number:.2f}", ha="left", va="center", fontsize=8)
-    axes.axvline(0, color=FAINT, linewidth=0.8)
-    low = min(0.0, numbers.min())
-    axes.set(xlim=(low - 0.42 * span, numbers.max() + 0.25 * span), ylim=(len(numbers) + 1, -0.7))
-    axes.set_axis_off()
-
-
-def _weighted(axes: Axes, weights: np.ndarray, values: np.ndarray) -> None:
-    """Draw each value, faded by its weight, and below them their sum."""
-    sums = weights @ values
-    n, width = values.shape
-    faded = np.vstack([weights[:, None] * values, np.full((1, width), np.nan), sums])
-    high = np.nanmax(np.abs(faded)) or 1.0
-    axes.imshow(faded, cmap=SIGNED, vmin=-high, vmax=high, aspect="auto")
-    axes.text(width - 0.3, n + 1, "sum", va="center", fontsize=9)
-    for row in range(n):
-        axes.text(width - 0.3, row, f"· {weights[row]:.2f}", va="center", fontsize=8)
-    axes.set(xlim=(-0.7, width + 2.6), ylim=(n + 1.6, -0.7))
-    axes.set_title("3  values · weights, and their sum", fontsize=9, loc="left")
-    axes.set_axis_off()
-
-
 def data_flow(title: str, Q, K, V, names: Sequence[str], asking: int, mask=None) -> Figure:
     """Return scaled dot-product attention as tensors, drawn to scale, with the steps between them.
 
-    One query's row is framed throughout, so that its path can be followed.
+    One query's row is framed throughout, and the key and value that get its largest weight.
 
     Args:
         title: the claim that the figure supports.
@@ -244,7 +136,11 @@ def _flow(ground: Axes, Q, K, V, steps, output, names, asking) -> None:
     ):
         _tensor(ground, first, low, name, tensor, SIGNED, color)
         _row_names(ground, first, low, names, asking if name == "Q" else None)
-    _frame(ground, first, tops[0], Q, asking)
+    best = int(steps[-1][1][asking].argmax())  # the key that gets most, and its value
+    for low, tensor, row, color in zip(
+        tops, (Q, K, V), (asking, best, best), (QUERY, KEY, VALUE), strict=True
+    ):
+        _frame(ground, first, low, tensor, row, color)
     middle = (tops[0] + tops[1]) / 2
     center = middle + HIGH * len(Q) / 2
     for low in tops[:2]:
@@ -291,11 +187,11 @@ def _row_names(ground: Axes, left, low, names, asking: int | None) -> None:
         ground.text(left - 0.05, height, printable(name), color=color, **place)
 
 
-def _frame(ground: Axes, left, low, tensor, row: int) -> None:
+def _frame(ground: Axes, left, low, tensor, row: int, color: str = QUERY) -> None:
     """Frame one row of a tensor."""
     rows, columns = tensor.shape
     place = (left, low + HIGH * (rows - row - 1))
-    look = {"fill": False, "edgecolor": QUERY, "linewidth": 1.6, "zorder": 5}
+    look = {"fill": False, "edgecolor": color, "linewidth": 1.6, "zorder": 5}
     ground.add_patch(Rectangle(place, WIDE * columns, HIGH, **look))
 
 
@@ -310,11 +206,6 @@ def _tensor(ground: Axes, left, low, name, tensor, cmap, color) -> None:
 def _line(axes: Axes, start, end) -> None:
     arrow = {"arrowstyle": "-|>", "color": FAINT, "shrinkA": 0, "shrinkB": 0, "linewidth": 1.2}
     axes.annotate("", end, start, arrowprops=arrow)
-
-
-def _arrow(axes: Axes, tip: tuple[float, float], color: str, width: float) -> None:
-    arrow = {"arrowstyle": "-|>", "color": color, "shrinkA": 0, "shrinkB": 0, "linewidth": width}
-    axes.annotate("", tip, (0.0, 0.0), arrowprops=arrow)
 
 
 def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[str]) -> Figure:

@@ -107,7 +107,7 @@ def draw_matrix(
 
     Args:
         axes: where to draw.
-        matrix: two-dimensional tensor or array.
+        matrix: two-dimensional tensor or array; of truth values, the true ones get a tick.
         x_labels, y_labels: one text per column and per row.
         numbers: write the values; by default if there are at most 64 cells.
         decimals: of the written values.
@@ -131,6 +131,7 @@ def draw_matrix(
     image = axes.imshow(values, aspect="auto", **({"cmap": SEQUENTIAL} | image_options))
     label_ticks(axes, x_labels, y_labels)
     if numbers or (numbers is None and values.size <= 64):
+        ticks = "bool" in str(getattr(matrix, "dtype", ""))
         for (row, column), value in np.ndenumerate(values):
             red, green, blue, _ = image.cmap(image.norm(value))
             dark = 0.3 * red + 0.6 * green + 0.1 * blue < 0.5
@@ -138,7 +139,7 @@ def draw_matrix(
             axes.text(
                 column,
                 row,
-                f"{value:.{decimals}f}",
+                ("✓" if value else "") if ticks else f"{value:.{decimals}f}",
                 ha="center",
                 va="center",
                 fontsize=7,

@@ -47,48 +47,16 @@ def runs(title: str, shares: Mapping[str, Shares], lines: Mapping[str, float]) -
         lines: marked shares, by name.
     """
     told = [f"{name}: {min(row):.2f} to {max(row):.2f}" for name, row in shares.items()]
-    picture, axes = figure(title, f"{title}. {'; '.join(told)}.", width=7, height=2.6)
+    height = 1.4 + 0.45 * len(shares)
+    picture, axes = figure(title, f"{title}. {'; '.join(told)}.", width=7, height=height)
     for y, row in enumerate(shares.values()):
         # side by side where they are equal
         heights = [y + 0.5 * (i / max(1, len(row) - 1) - 0.5) for i in range(len(row))]
         axes.plot(row, heights, "o", color=COLORS[y], markersize=5)
     for name, x in lines.items():
         axes.axvline(x, linestyle=":", color="gray")
-        axes.text(x, -0.72, f"{name} {x:.3f}", ha="center", fontsize=9)
-    axes.set(xlim=(0.3, 1.03), ylim=(len(shares) - 0.4, -0.6), xlabel="articles right")
+        axes.text(x, -0.72, f"{name} {x:.2f}", ha="center", fontsize=9)
+    axes.set(xlim=(0.3, 1.03), ylim=(len(shares) - 0.4, -0.6), xlabel="share of articles right")
     axes.set_yticks(range(len(shares)), shares)
     picture.subplots_adjust(left=0.33, top=0.78)
-    return picture
-
-
-def root(
-    title: str, scaled: Mapping[int, Shares], unscaled: Mapping[int, Shares], patient: Shares
-) -> Figure:
-    """Return a figure with a dot for each run, by head size, with the root and without it.
-
-    Args:
-        title: the claim that the figure supports.
-        scaled, unscaled: shares of right answers in each run, by d_k.
-        patient: of unscaled runs with the last d_k that were trained longer.
-    """
-    told = [
-        f"d_k {size}: with the root {min(scaled[size]):.2f} to {max(scaled[size]):.2f}, "
-        f"without {min(unscaled[size]):.2f} to {max(unscaled[size]):.2f}"
-        for size in scaled
-    ]
-    told.append("without, 5 times the steps: " + ", ".join(f"{share:.2f}" for share in patient))
-    picture, axes = figure(title, f"{title}. {'; '.join(told)}.", width=7, height=3)
-    last = len(scaled) - 1
-    for rows, shift, color, name in (
-        (scaled, -0.15, 0, "with the root"),
-        (unscaled, 0.0, 1, "without the root"),
-        ({}, 0.15, 2, "without, 5 times the steps\nat a fifth of the rate"),
-    ):
-        for x, row in enumerate(rows.values()) if rows else [(last, patient)]:
-            places = [x + shift + 0.035 * (i - (len(row) - 1) / 2) for i in range(len(row))]
-            axes.plot(places, row, "o", color=COLORS[color], alpha=0.8)
-        place = {"transform": axes.transAxes, "va": "top", "fontsize": 9}
-        axes.text(0.02, 0.6 - 0.16 * color, f"● {name}", color=COLORS[color], **place)
-    axes.set(xlim=(-0.5, last + 0.5), ylim=(0.3, 1.03), xlabel="d_k", ylabel="articles right")
-    axes.set_xticks(range(len(scaled)), map(str, scaled))
     return picture

@@ -1,0 +1,41 @@
+"""What the lesson stores of fifty trainings, trained again for three starts of each kind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from transformer_lesson.model.attention import scaled_dot_product_attention
+
+LESSON = Path(__file__).parents[3] / "notebooks" / "03_attention.ipynb"
+CELLS = ["5409e56a", "article-sentences", "article-reader", "article-training", "share-right"]
+ALL, NONE = (True, True, True), (False, False, False)
+
+
+@pytest.fixture(scope="module")
+def lesson():
+    """The names that the lesson's own cells define."""
+    source = {
+        cell["id"]: "".join(cell["source"]) for cell in json.loads(LESSON.read_text())["cells"]
+    }
+    names = {"sentence": "the child opens the window ."}
+    for cell in CELLS:
+        exec(source[cell], names)
+    return names | {"attend": scaled_dot_product_attention}
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize(
+    ("switches", "learned"),
+    [
+        ({}, ALL),
+        ({"root": False}, NONE),
+        ({"root": False, "start": 1 / 16}, NONE),
+        ({"root": False, "start": 1 / 16, "slower": 16}, ALL),
+    ],
+)
+def test_the_root_mends_two_things(switches, learned, lesson):
+    shares = [
+        lesson["share_right"](lesson["trained"](seed, d_k=256, **switches)) for seed in range(3)
+    ]
+    assert tuple(share >= 0.95 for share in shares) == learned, shares

@@ -21,7 +21,8 @@ def lesson():
     names = {"sentence": "the child opens the window ."}
     for cell in CELLS:
         exec(source[cell], names)
-    return names | {"attend": scaled_dot_product_attention}
+    names["attend"] = scaled_dot_product_attention
+    return names
 
 
 @pytest.mark.everything

@@ -51,13 +51,15 @@ class Translation:
 
     def __repr__(self) -> str:
         yours = self.parts.yours_now()
-        lines = [f"your model:    {self.mine or '(nothing)'}", f"the package's: {self.packages}"]
-        if self.largest <= SAME:
-            lines.append(f"The words' scores differ by less than {SAME}: the same model.")
-        else:
-            lines.append(
-                f"The words' scores differ by up to {self.largest:.2g}: not the same model."
+        lines = [f"the package's: {self.packages}"]
+        if yours or self.tried:
+            lines.insert(0, f"your model:    {self.mine or '(nothing)'}")
+            difference = (
+                f"by less than {SAME}: the same model"
+                if self.largest <= SAME
+                else f"by up to {self.largest:.2g}: not the same model"
             )
+            lines.append(f"The words' scores differ {difference}.")
         lines.append(
             f"In yours, {self.parts.count()} functions are yours: {', '.join(yours)}."
             if yours

@@ -7,55 +7,49 @@ import numpy as np
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
 
-APART = 0.016  # distance at which coinciding vectors are drawn, relative to the width
 
+def clouds(
+    title: str,
+    stages: Mapping,
+    labels: Sequence[str],
+    corners: Mapping[str, tuple[float, float]],
+) -> Figure:
+    """Return one word's vectors, sent to two dimensions, stage by stage, colored by label.
 
-def clouds(title: str, stages: Mapping, labels: Sequence[str]) -> Figure:
-    """Return one word's vectors in two dimensions, stage by stage, colored by label, all on the
-    scale of the last stage. Coinciding vectors are drawn around their place.
+    Each label's corner is a ring; dotted lines divide the square, so that a vector's nearest
+    corner is in sight. Coinciding vectors are drawn around their place.
 
     Args:
         title: the claim that the figure supports.
         stages: by name, (vector, 2) numbers.
-        labels: each vector's label, which decides its color.
+        labels: each vector's label.
+        corners: of the unit square, by label: where vectors with this label should be.
     """
-    kinds = list(dict.fromkeys(sorted(labels)))
     alt = (
         f"{len(stages)} clouds of {len(labels)} points, {', '.join(stages)}, colored by "
-        f"{', '.join(map(printable, kinds))}: {title}."
+        f"{', '.join(map(printable, corners))}: {title}."
     )
-    picture, panels = figure(title, alt, width=9.0, height=3.4, columns=len(stages))
-    last = as_array(list(stages.values())[-1])
-    margin = 0.2 * np.ptp(last, axis=0)  # all panels show what the last one fills, and some more
-    (left, bottom), (right, top) = last.min(0) - margin, last.max(0) + margin
-    heights = {kind: np.median(last[[one == kind for one in labels], 1]) for kind in kinds}
-    middle = np.mean([*heights.values()])
+    picture, panels = figure(title, alt, width=9.0, height=3.6, columns=len(stages))
+    color = dict(zip(corners, COLORS, strict=False))
     for axes, (name, points) in zip(panels, stages.items(), strict=True):
-        points = as_array(points)
-        drawn = _side_by_side(points, APART * np.array([right - left, top - bottom]))
-        colors = [COLORS[kinds.index(label)] for label in labels]
-        axes.scatter(*drawn.T, s=9, color=colors, alpha=0.55, linewidths=0)
-        for i, kind in enumerate(kinds):
-            mine = points[[label == kind for label in labels]]
-            if axes is panels[-1]:
-                x, y = np.median(mine, axis=0)
-                above, away = y > middle, 0.15 * margin[1]
-                axes.text(
-                    x, mine[:, 1].max() + away if above else mine[:, 1].min() - away,
-                    printable(kind), color=COLORS[i], fontsize=12, weight="bold", ha="center",
-                    va="bottom" if above else "top", parse_math=False,
-                )  # fmt: skip
-        if len(np.unique(points.round(3), axis=0)) < 0.8 * len(points):
-            note = "equal vectors,\ndrawn side by side"
-            axes.text(0.5, 0.16, note, transform=axes.transAxes, fontsize=9, ha="center", va="top")
+        drawn = _side_by_side(as_array(points), 0.03)
+        kinds = [color[label] for label in labels]
+        axes.scatter(*drawn.T, s=9, color=kinds, alpha=0.55, linewidths=0)
+        for label, (x, y) in corners.items():
+            ring = {"markerfacecolor": "none", "markeredgewidth": 2}
+            axes.plot(x, y, "o", markersize=11, color=color[label], **ring)
+            place = {"ha": "center", "va": "center", "fontsize": 11, "weight": "bold"}
+            out_x, out_y = (1.45 if number else -0.45 for number in (x, y))
+            axes.text(out_x, out_y, printable(label), color=color[label], parse_math=False, **place)
+        axes.plot([0.5, 0.5, np.nan, -0.6, 1.6], [-0.6, 1.6, np.nan, 0.5, 0.5], ":", color="gray")
         axes.set_title(printable(name), fontsize=10)
-        axes.set(xticks=[], yticks=[], xlim=(left, right), ylim=(bottom, top))
+        axes.set(xticks=[], yticks=[], xlim=(-0.65, 1.65), ylim=(-0.65, 1.65))
         axes.spines[:].set_visible(False)
     picture.subplots_adjust(left=0.02, right=0.98, bottom=0.04, wspace=0.08)
     return picture
 
 
-def _side_by_side(points: np.ndarray, step: np.ndarray) -> np.ndarray:
+def _side_by_side(points: np.ndarray, step: float) -> np.ndarray:
     """Return points of shape (point, 2), with coinciding ones on a spiral around their place."""
     _, places = np.unique(points.round(3), axis=0, return_inverse=True)
     moved = points.copy()

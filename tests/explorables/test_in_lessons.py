@@ -32,7 +32,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "05/stream-drawn": ["the"],
     "05/c67e969b": ["Layer", "10"],
     "06/hunt-in-the-page": [("English sentence", "they know that the queen is good .")],
-    "07/0c1d4300": ["5 looks at source", "row 4, “das”"],
+    "07/0c1d4300": [("Text", "the child closes the window .")],
     "07/0e1dad53": ["B, token 5 “Fenster” has not been replaced yet"],
     "08/1e6d0eda": [re.compile(r"^step [\d,]+: .*exact match 0(\.[0-4]\d*)?$")],
     "08/5044e6bd": [("Snapshot", 100)],

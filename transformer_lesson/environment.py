@@ -143,13 +143,13 @@ def environment_report() -> EnvironmentReport:
     else:
         return EnvironmentReport((Row(PACKAGE, "none", "", "missing"),))
     tested = dict(re.findall(r"^(\S+)==(\S+)", pins, re.MULTILINE))
-    rows = [_python_row(course.metadata.get_all("Classifier"))]
+    rows = {"Python": _python_row(course.metadata.get_all("Classifier"))}
     for wanted in course.requires:  # as "tqdm<5,>=4.67.1" and "jupyterlab<5,>=4.5; extra == 'lab'"
         extra = re.search(r"extra == '(\w+)'", wanted)
         if extra is None or extra.group(1) in ("lessons", "lab"):
             name = re.match(r"[\w.-]+", wanted).group()
-            rows.append(_row(name, wanted, tested[name]))
-    return EnvironmentReport(tuple(rows))
+            rows[name] = _row(name, wanted, tested[name])  # an editable install names one twice
+    return EnvironmentReport(tuple(rows.values()))
 
 
 def _python_row(classifiers: list[str]) -> Row:

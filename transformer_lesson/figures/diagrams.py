@@ -57,31 +57,25 @@ def next_token_questions(
     return picture
 
 
-def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: float) -> Figure:
-    """Return several models' likeliest words, as bars that begin at an even guess, on a log scale.
+def distributions(title: str, shares: Mapping[str, Mapping[str, float]]) -> Figure:
+    """Return several models' likeliest words, as bars on one scale.
 
     Args:
         title: the claim that the figure supports.
         shares: by model, its likeliest words with their probabilities, largest first.
-        even: the probability of each word if all were equally likely.
     """
     details = [f"{name}: {_large(words)}" for name, words in shares.items()]
-    alt = f"Bars of the likeliest words. {'; '.join(details)}. An even guess gives each {even:.4f}."
+    alt = f"Bars of the likeliest words. {'; '.join(details)}."
     picture, panels = figure(title, alt, width=8.0, height=3.1, columns=len(shares))
     for axes, (name, words) in zip(panels, shares.items(), strict=True):
         places = range(len(words))
-        axes.barh(
-            places, [p - even for p in words.values()], left=even, color=COLORS[0], height=0.7
-        )
-        axes.axvline(even, color="#566372", linestyle="--", linewidth=1)
+        axes.barh(places, list(words.values()), color=COLORS[0], height=0.7)
         axes.set_yticks(places, [printable(word) for word in words], parse_math=False)
-        axes.set(xscale="log", xlim=(2e-4, 8), xlabel="probability (dashed: an even guess)")
-        axes.set_xticks([0.001, 0.01, 0.1, 1], ["0.001", "0.01", "0.1", "1"])
-        axes.minorticks_off()
+        axes.set(xlim=(0, 1.15), xlabel="probability")
         axes.set_title(printable(name), fontsize=10, loc="left")
         axes.invert_yaxis()
         for y, share in enumerate(words.values()):
-            axes.text(1.15 * max(share, even), y, f"{share:.4f}", va="center", fontsize=9)
+            axes.text(share + 0.02, y, f"{share:.3f}", va="center", fontsize=9)
     picture.subplots_adjust(0.13, 0.16, 0.98, 0.84, wspace=0.45)
     return picture
 

@@ -12,7 +12,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "00/0106bdcd": ["decoder-only (GPT)"],
     "00/24f2edd5": [("English sentence", "the child closes the window .")],
     "00/forced-dass-shown": ["force “schließt”"],
-    "01/7edb2b45": [("Text", "s-t-r-a-w-b-e-r-r-y")],
+    "01/7edb2b45": [("Text", "how many r's are in s t r a w b e r r y?")],
     "01/noun-neighbors": [("plurals", True), "gender"],
     "02/b197adc9": [("distance", 19)],
     "02/the-finds-its-noun-run": [("k", 2)],

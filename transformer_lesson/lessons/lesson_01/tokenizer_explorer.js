@@ -187,15 +187,15 @@ function tokenFacts(rows, steps, now, pairs) {
   const lost = rows.map(({ name, tokens, kept }) =>
     `${name}: ${tokens.filter(({ unknown }) => unknown).length} unknown, ` +
     `decoded as ${kept ? "the same" : "another"} text`);
-  const alone = now < steps.length - 1 ? "" : ` ${loneLetters(rows.at(-1).tokens)}`;
+  const alone = now < steps.length - 1 ? "" : loneLetters(rows.at(-1).tokens);
   return { title, said: `${mergeWords(steps, now, pairs)} ${lost.join("; ")}.${alone}` };
 }
 
-// The letters at the end of a text that share no piece with another letter.
+// Says which letters at the end of a text share no piece with another letter, if any.
 function loneLetters(pieces) {
   const first = pieces.findLastIndex(({ letters }) => letters.length > 1) + 1;
   const lone = pieces.slice(first).flatMap(({ letters }) => letters).join("").toLowerCase();
-  return lone ? `The last letters with a piece each: “${lone}”.` : "";
+  return lone ? ` The last letters with a piece each: “${lone}”.` : "";
 }
 
 function mergeWords(steps, now, pairs) {

@@ -27,14 +27,15 @@ function playgroundControls(make, page) {
     make.choice("Block", "layer", () => numbers(config()?.n_layers)),
     make.choice("Head", "head", () => [[null, "mean"], ...numbers(config()?.n_heads)])];
   for (const group of [examples, ...heads]) group.classList.add("dense");
-  const first = make.slider("First position", "first", FIRST, (n) => (n < 0 ? "off" : `${n}`));
-  for (const one of [typed, first]) one.addEventListener("input", begin);
+  const first = page.model.get("counted") ?
+    [make.slider("First position", "first", FIRST, (n) => (n < 0 ? "off" : `${n}`))] : [];
+  for (const one of [typed, ...first]) one.addEventListener("input", begin);
   examples.addEventListener("click", begin);
   const free = make.button("Force nothing", () => WHOLE,
     () => ({ disabled: !page.model.get("forced").length }));
   return [
     typed,
-    ...(page.model.get("counted") ? [first] : []),
+    ...first,
     make.play("shown", () => [1, page.steps ?? 1]),
     free,
     ...(page.model.get("examples").length ? [examples] : []),

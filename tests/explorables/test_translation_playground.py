@@ -8,6 +8,7 @@ import torch
 from tests.explorables.conftest import HOSTILE
 from tests.explorables.shown import agree, assert_refused, lines
 from tests.explorables.tiny_models import ENGLISH, language_model, translator
+from transformer_lesson import mine
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import TranslationPlayground, in_page
 from transformer_lesson.explorables.in_page import Weights
@@ -15,6 +16,7 @@ from transformer_lesson.generation import generate, translate
 from transformer_lesson.interpretability.alignment import alignment_hits
 from transformer_lesson.interpretability.interventions import heads_of, without_heads
 from transformer_lesson.model.hooks import record
+from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.ranking import first_largest, from_largest
 from transformer_lesson.text import grammar
 
@@ -217,3 +219,42 @@ def test_with_a_silent_encoder_it_writes_what_the_model_without_its_heads_does(s
     assert f"the whole translator writes “{whole}”" in page.said
     page.page.get_by_role("textbox").fill("the dog sleeps .")
     page.page.get_by_text("the same as the whole translator").wait_for()
+
+
+@pytest.mark.parametrize("text", ["the child opens the window .", "the old king sings ."])
+def test_counted_from_elsewhere_it_writes_what_the_package_does_with_those_positions(show, text):
+    page = show(TranslationPlayground(sentence=text, counted=True))
+    whole = page.title.removeprefix("Counted from 0: ")
+    assert page.named("First position", "slider").get_attribute("aria-valuetext") == "0"
+    for first in range(-1, 9):
+        page.set(first=first)
+        wanted = mine.translations(1, text, sinusoidal_encoding=counted(first)).written
+        start = f"Counted from {first}" if first >= 0 else "Without positions"
+        assert page.title == f"{start}: “{wanted}”"
+        beside = (
+            "The same as counted from 0."
+            if f"“{wanted}”" == whole
+            else (f"Counted from 0: {whole}.")
+        )
+        assert page.said.startswith("Written: " if first == 0 else beside)
+        changed = [told for told in page.told() if "the first other word" in told]
+        pairs = zip([*wanted.split(), "<eos>"], [*whole[1:-1].split(), "<eos>"], strict=False)
+        places = [i for i, (one, other) in enumerate(pairs, start=1) if one != other][:1]
+        assert [int(re.match(r"word (\d+)", told)[1]) for told in changed] == places
+    page.set(sentence="the dog sleeps .", first=0)
+    assert page.title == "Counted from 0: “der Hund schläft .”"
+
+
+def counted(first):
+    def encoding(n_positions, d_model, base=10000.0):
+        if first < 0:
+            return torch.zeros(n_positions, d_model)
+        return sinusoidal_encoding(n_positions + first, d_model, base)[first:]
+
+    return encoding
+
+
+def test_the_first_position_is_asked_for_only_where_it_is_the_subject(show):
+    page = show(TranslationPlayground(sentence="the dog sleeps .", first=3))
+    assert page.named("First position", "slider").count() == 0
+    assert page.said.startswith("Written: “der Hund schläft .”")

@@ -39,6 +39,8 @@ class TranslationPlayground(ReadsTranslator, PageExplorable):
         forced: pairs of a step, from 0, and the word to write there whatever the model says.
         simple: whether to leave out the choice of block and head.
         silent: whether the encoder's heads hand over zeros; the whole translation stands beside.
+        counted: whether `first` can be chosen; the first word that it changes is marked.
+        first: position of the first word in both languages, if `counted`; -1 adds no positions.
 
     Raises:
         ValueError: a model without its tokenizer, one that translates nothing or is too large for
@@ -55,6 +57,8 @@ class TranslationPlayground(ReadsTranslator, PageExplorable):
     closing = traitlets.Unicode().tag(sync=True, fact=True)
     simple = traitlets.Bool(False).tag(sync=True, fact=True)
     silent = traitlets.Bool(False).tag(sync=True, fact=True)
+    counted = traitlets.Bool(False).tag(sync=True, fact=True)
+    first = traitlets.Int(0, min=-1, max=8).tag(sync=True)
 
     def __init__(
         self,

@@ -3,7 +3,10 @@
 import json
 import re
 
+import pytest
+
 from tests.explorables.shown import MODEL
+from tests.explorables.stills import as_stored
 from transformer_lesson.explorables import TokenizerExplorer
 from transformer_lesson.lessons.lesson_01.tokenizer_explorer import LARGEST, MAX_CHARACTERS, trained
 from transformer_lesson.text import menus
@@ -82,3 +85,28 @@ def test_unknown_and_broken_texts_are_drawn_and_the_same_characters_light_up(sho
     assert "2 as characters" in page.title
     page.set(text="x" * (MAX_CHARACTERS + 1))
     assert f"{MAX_CHARACTERS + 1} characters" in page.said and "shorten it" in page.said
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "right"),
+    [
+        ("s t r a w b e r r y", 1000, True),
+        ("how many r's are in s-t-r-a-w-b-e-r-r-y?", 1000, True),
+        ("S·T·R·A·W·B·E·R·R·Y", 1000, True),  # a separator of two bytes
+        ("STRAWBERRY", 1000, True),  # the menus have no capitals to merge
+        ("strawberry", 1000, False),
+        ("straw berry", 1000, False),
+        ("s-t-r-a-w-berry", 1000, False),
+        ("s t r a w b e r r y please", 1000, False),
+        ("qjqzqxqvqw", 1000, False),  # ten letters in ten pieces, but another word
+        ("how many r's are in strawberry?", 260, False),
+    ],
+)
+def test_the_lessons_task_wants_strawberry_with_each_letter_in_a_piece_of_its_own(
+    text, size, right, show
+):
+    page = show(as_stored("01/7edb2b45"))
+    page.set(text=text, bpe_size=size)
+    page.set(step=0)  # single bytes, as long as no merge is made
+    page.set(step=600)
+    assert page.read('"done" in root.querySelector(".task").dataset') is right

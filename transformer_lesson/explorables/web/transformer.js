@@ -244,6 +244,7 @@ export class Transformer {
     this.weights = weights;
     this.run = (name, value) => value;
     this.known = new Map(); // outputs of layers that need not be computed, by the layers' names
+    this.first = 0; // position of the first token where positions are sinusoids; null: none is added
   }
 
   encode(ids) {
@@ -295,11 +296,12 @@ export class Transformer {
 
   // Adds the positions to the tokens' vectors; rotary ones act inside attention instead.
   placed(name, tokens, ids, start, config) {
-    if (config.positions === "rotary") return tokens;
+    if (config.positions === "rotary" || this.first === null) return tokens;
     const learned = this.weights.get(`${name}.positions.weight`);
     const places = positions(ids, config).slice(start), added = new Tensor(tokens.shape);
     places.forEach((place, i) => {
-      added.row(i).set(learned ? learned.row(place) : sinusoid(place, config.d_model));
+      const sines = () => sinusoid(this.first + place, config.d_model);
+      added.row(i).set(learned ? learned.row(place) : sines());
     });
     return add(tokens, added);
   }
@@ -406,13 +408,15 @@ function positions(ids, config) {
   return ids.map((id) => Math.max(0, (real += isReal(id, config) ? 1 : 0) - 1));
 }
 
-// What `read` returns while quantities are kept in `seen` and replaced, and layers are known.
-export function watched(model, { seen = new Map(), replace = {}, known = new Map() }, read) {
-  [model.run, model.known] = [record(seen, replace), known];
+// What `read` returns while quantities are kept in `seen` and replaced, layers are known, and
+// positions are counted from `first`.
+export function watched(
+  model, { seen = new Map(), replace = {}, known = new Map(), first = 0 }, read) {
+  [model.run, model.known, model.first] = [record(seen, replace), known, first];
   try {
     return read();
   } finally {
-    [model.run, model.known] = [(name, value) => value, new Map()];
+    [model.run, model.known, model.first] = [(name, value) => value, new Map(), 0];
   }
 }
 

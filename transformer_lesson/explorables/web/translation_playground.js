@@ -11,10 +11,11 @@ import { modelOf } from "./weights.js";
 
 const PLAYGROUND = { read: 24, written: 30, rivals: 6 }; // the most that are shown
 const WHOLE = { forced: [], shown: PLAYGROUND.written };
+const FIRST = [-1, 8]; // the first positions to choose from; before 0 none is added
 
 export const TranslationPlayground = (view) => frame(view, {
   name: "Translation playground",
-  traits: ["sentence", "layer", "head", "word", "shown", "forced"],
+  traits: ["sentence", "layer", "head", "word", "shown", "forced", "first"],
   controls: playgroundControls, load: modelOf, draw: drawPlayground });
 
 function playgroundControls(make, page) {
@@ -26,12 +27,15 @@ function playgroundControls(make, page) {
     make.choice("Block", "layer", () => numbers(config()?.n_layers)),
     make.choice("Head", "head", () => [[null, "mean"], ...numbers(config()?.n_heads)])];
   for (const group of [examples, ...heads]) group.classList.add("dense");
-  typed.addEventListener("input", begin);
+  const first = page.model.get("counted") ?
+    [make.slider("First position", "first", FIRST, (n) => (n < 0 ? "off" : `${n}`))] : [];
+  for (const one of [typed, ...first]) one.addEventListener("input", begin);
   examples.addEventListener("click", begin);
   const free = make.button("Force nothing", () => WHOLE,
     () => ({ disabled: !page.model.get("forced").length }));
   return [
     typed,
+    ...first,
     make.play("shown", () => [1, page.steps ?? 1]),
     free,
     ...(page.model.get("examples").length ? [examples] : []),
@@ -43,16 +47,18 @@ function drawPlayground(state, page, { model, tokenizer }) {
   const reading = readSentence(state.sentence, vocabulary, page.model.get("closing"));
   const problem = untranslatable(reading, model) ?? unforceable(state.forced, tokenizer);
   if (problem) return problem;
-  const made = remembered(page, "forced", [reading.tokens, state.forced], () => {
+  const made = remembered(page, "forced", [reading.tokens, state.forced, state.first], () => {
     const source = sourceIds(tokenizer, reading);
     const room = Math.min(PLAYGROUND.written, model.config.max_len - 1);
     const all = () => generate(model, source, room).ids;
-    const replace = page.model.get("silent") ? silentEncoder(model) : {};
-    const free = remembered(page, "free", source, () => watched(model, { replace }, all));
-    const whole = page.model.get("silent") && remembered(page, "whole", source, () =>
-      tokenizer.decode(all()));
-    const made = translateForced(model, tokenizer, { source, room, free, replace }, state.forced);
-    return { ...made, reading, whole };
+    const silent = page.model.get("silent"), counted = page.model.get("counted");
+    const replace = silent ? silentEncoder(model) : {};
+    const change = { replace, first: !counted ? 0 : state.first < 0 ? null : state.first };
+    const free = remembered(page, "free", [source, state.first], () => watched(model, change, all));
+    const whole = (silent || counted) && remembered(page, "whole", source, all);
+    const made = translateForced(model, tokenizer, { source, room, free, change }, state.forced);
+    const broken = counted ? made.ids.findIndex((id, i) => id !== whole[i]) : -1;
+    return { ...made, reading, counted, broken, whole: whole && tokenizer.decode(whole) };
   });
   page.steps = made.written.length;
   const look = lookOfStep(made, state, model.config, page.preview);
@@ -94,18 +100,18 @@ function silentEncoder(model) {
 }
 
 // Translates greedily apart from the forced words, and keeps what was likely and looked at.
-function translateForced(model, tokenizer, { source, room, free, replace }, forced) {
+function translateForced(model, tokenizer, { source, room, free, change }, forced) {
   const wanted = new Map(forced.map(([step, word]) => [step, tokenizer.vocabulary.get(word)]));
   const draft = free.slice(0, -1).map((id, i) => wanted.get(i) ?? id), seen = new Map();
   let step = 0;
   const choose = (logits) => wanted.get(step++) ?? likeliest(logits);
-  const { ids, logits } = watched(model, { seen, replace }, () => {
+  const { ids, logits } = watched(model, { ...change, seen }, () => {
     const made = generate(model, source, room, { choose, draft });
     const read = [model.config.bos_id, ...made.ids.slice(0, -1)];
     if (!made.foreseen) model.decode(read, model.encode(source), source);
     return made;
   });
-  return { seen, tokenizer, written: ids.map((id) => tokenizer.texts[id]),
+  return { seen, tokenizer, ids, written: ids.map((id) => tokenizer.texts[id]),
     shares: logits.map(softmax), text: tokenizer.decode(ids), free: tokenizer.decode(free) };
 }
 
@@ -120,9 +126,10 @@ function lookOfStep(made, state, config, preview) {
   const shares = made.shares[at], { texts, vocabulary } = made.tokenizer;
   const rivals = fromLargest([...shares], PLAYGROUND.rivals).map((id) => texts[id]);
   if (!rivals.includes(written[at])) rivals[rivals.length - 1] = written[at];
-  return { ...made, ...where, shown, at, looks, weights: looks[at], forced: state.forced,
-    read: [...reading.tokens, "<eos>"], known: [...reading.known, true],
-    isForced: (i) => state.forced.some(([step]) => step === i),
+  const isForced = (i) => state.forced.some(([step]) => step === i);
+  return { ...made, ...where, shown, at, looks, weights: looks[at], forced: state.forced, isForced,
+    first: state.first, read: [...reading.tokens, "<eos>"], known: [...reading.known, true],
+    mark: (i) => (isForced(i) ? " ✎" : i === made.broken ? " ✗" : ""),
     rivals: rivals.map((word) => ({ word, share: shares[vocabulary.get(word)] })) };
 }
 
@@ -135,8 +142,8 @@ function crossWeights(seen, { layer: number, head }, step) {
 }
 
 // The layout if all words fit: read ones in a row above, written ones in a row below.
-function wordsAcross(width, { read, written, isForced }) {
-  const marked = written.map((word, i) => (isForced(i) ? `${word} ✎` : word));
+function wordsAcross(width, { read, written, mark }) {
+  const marked = written.map((word, i) => word + mark(i));
   const needed = [read, marked].map((words) => words.map((word) => textWidth(word) + 18));
   const spare = needed.map((sizes) => (width - sizes.reduce((a, b) => a + b)) / sizes.length);
   if (Math.min(...spare) < 0) return null;
@@ -202,13 +209,15 @@ function drawRead(group, { read, known, weights }, place) {
 }
 
 function drawWritten(group, look, place, page) {
-  const { written, shown, at, looks, isForced } = look, [x, y] = place.names[1];
+  const { written, shown, at, looks, isForced, broken, mark } = look, [x, y] = place.names[1];
   put.text(group, "name", [["written", x, y, "small"]]);
   drawBoxedWords(group, written.slice(0, shown), place.written, (word, i) => ({
     "data-preview": i,
-    ...choosable(`word ${i + 1}, “${word}”${isForced(i) ? ", forced" : ""}`, i === at,
+    "stroke-dasharray": i === broken ? "4 3" : null,
+    ...choosable(`word ${i + 1}, “${word}”${isForced(i) ? ", forced" : ""}` +
+      `${i === broken ? ", the first other word" : ""}`, i === at,
       () => page.set({ word: i, shown: PLAYGROUND.written }), `read${firstLargest(looks[i])}`),
-  }), (i) => (isForced(i) ? " ✎" : ""));
+  }), mark);
 }
 
 // The likeliest words of one step, each a button that forces it. Returns where they end.
@@ -258,11 +267,19 @@ function playgroundFacts(look) {
   const looked = `${best.join(", ")} (block ${look.layer}, ${head})`;
   const said = `Written${far}: “${text}”. For word ${at + 1}, “${word}”, the model looked ` +
     `most at ${looked}. Likeliest there: ${shares.join(", ")}.${changed}`;
+  const notes = [said, ...notesOn(reading)];
+  if (look.counted) {
+    const same = look.whole === look.free, first = look.first;
+    return {
+      title: `${first < 0 ? "Without positions" : `Counted from ${first}`}: “${look.free}”`,
+      said: [first === 0 ? "" : same ? "The same as counted from 0." :
+        `Counted from 0: “${look.whole}”.`, ...notes].join(" ").trim() };
+  }
   const beside = look.whole === look.free ? "the same as the whole translator" :
     `the whole translator writes “${look.whole}”`;
   return look.whole ? {
     title: `Without attention in the encoder: “${look.free}”`,
-    said: [`In comparison: ${beside}.`, said, ...notesOn(reading)].join(" ") } : {
+    said: [`In comparison: ${beside}.`, ...notes].join(" ") } : {
     title: `For “${word}” the model looked most at ${best[0]}`,
-    said: [said, ...notesOn(reading)].join(" ") };
+    said: notes.join(" ") };
 }

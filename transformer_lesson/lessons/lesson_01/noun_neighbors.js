@@ -1,6 +1,6 @@
 // Nouns of a trained table: one of them, its nearest neighbors, and what they share with it.
 
-import { choosable, layer, pen, put, textWidth, told, wrapped } from "../../explorables/web/draw.js";
+import { choosable, layer, pen, put, textWidth, wrapped } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const NOUN_CHIP = { high: 24, gap: 4, size: 13 }, NOUN_ROW = { least: 34, head: 26, says: 132 };
@@ -10,7 +10,7 @@ export const NounNeighbors = (view) => frame(view, {
   traits: ["forms", "noun", "plural", "mark"],
   controls: (make) => [
     make.toggle("plurals", "plural"),
-    make.choice("Same …", "mark", ["kind", "gender", "number"])],
+    make.choice("Color by", "mark", ["kind", "gender", "number"])],
   draw: drawNouns });
 
 // What a form is, by the mark that is asked about, and in the words of the list.
@@ -26,7 +26,7 @@ function chosenNoun({ forms, noun, plural }) {
 function drawNouns(state, page) {
   const { forms, mark, plural } = state, { svg, width } = page, wide = width >= 620;
   const chosen = chosenNoun(state), shares = (form) =>
-    nounMark(form, mark) === nounMark(chosen, mark);
+    Boolean(mark) && nounMark(form, mark) === nounMark(chosen, mark);
   const near = chosen.near.map(([i, cosine]) => ({ ...forms[i], cosine }));
   const parts = { forms, mark, chosen, shares, near, page };
   const singulars = forms.filter((form) => !form.plural);
@@ -56,16 +56,16 @@ function drawNounChips(group, { chosen, page }, offered) {
 
 function drawNearest(group, { mark, chosen, shares, near, page }, { left, top, width, height }) {
   const row = (height - NOUN_ROW.head) / near.length, bars = left + Math.max(98, width * 0.28);
-  const says = left + width - NOUN_ROW.says, most = Math.max(16, says - bars - 40);
+  const says = left + width - (mark ? NOUN_ROW.says : 0), most = Math.max(16, says - bars - 40);
   const y = (i) => top + NOUN_ROW.head + i * row;
   put.text(group, "heading", [
     [`nearest to “${chosen.word}”`, left, top + 14, "small"],
-    [mark === "gender" ? chosen.gender : `${mark}: ${nounMark(chosen, mark)}`, says, top + 14,
-      "small strong"]]);
+    ...(mark ? [[mark === "gender" ? chosen.gender : `${mark}: ${nounMark(chosen, mark)}`, says,
+      top + 14, "small strong"]] : [])]);
   put.rect(group, "rows", near, (form, i) => ({
     x: left, y: y(i), width, height: row - 4, rx: 5, class: "box",
-    ...choosable(`“${form.word}”: cosine ${form.cosine.toFixed(2)}, ` +
-      `${mark} ${nounSays(form, mark)}, ${shares(form) ? "the same" : "another"}`, false,
+    ...choosable(`“${form.word}”: cosine ${form.cosine.toFixed(2)}` + (mark ?
+      `, ${mark} ${nounSays(form, mark)}, ${shares(form) ? "the same" : "another"}` : ""), false,
     () => page.set({ noun: form.noun, plural: form.plural }), `noun-${form.word}`) }));
   const middle = (i) => y(i) + (row - 4) / 2 + 4.5;
   put.label(group, "words", near, ({ word }, i) => [word, left + 8, middle(i), "size-13 strong"]);
@@ -74,7 +74,7 @@ function drawNearest(group, { mark, chosen, shares, near, page }, { left, top, w
     fill: "var(--key)" }));
   put.label(group, "cosines", near, ({ cosine }, i) => [
     cosine.toFixed(2), bars + cosine * 2 * most + 5, middle(i), "small"]);
-  put.label(group, "shares", near, (form, i) => [
+  put.label(group, "shares", mark ? near : [], (form, i) => [
     `${shares(form) ? "✓" : "✗"} ${nounSays(form, mark)}`, says, middle(i),
     shares(form) ? "size-13 strong" : "size-13",
     { fill: shares(form) ? "var(--value)" : "var(--soft)" }]);
@@ -91,38 +91,58 @@ function drawNounMap(group, { forms, mark, chosen, shares, near, page }, box) {
   put.rect(group, "ground", [0], () => ({ x: left + 0.5, y: top + 0.5, width: width - 1,
     height: height - 1, rx: 8, fill: "var(--paper)", stroke: "var(--line)" }));
   put.text(group, "heading", [
-    [width < 400 ? "the rows as a map" : "the rows as a map: two directions of 128",
-      left + 10, top + 18, "small"],
-    [`full: the same ${mark}`, left + width - 10, top + 18, "small end"]]);
+    ["○ singular, ▫ plural", left + 10, top + 18, "small"],
+    [mark ? `full: the same ${mark}` : "two directions of 128", left + width - 10, top + 18,
+      "small end"]]);
   put.path(group, "lines", near, (form) =>
     ({ d: `M${x(chosen)} ${y(chosen)}L${x(form)} ${y(form)}`, ...pen("--query", 1.5) }));
   const close = new Set(near.map(({ word }) => word)), own = (form) => form.word === chosen.word;
-  const rank = (form) => 2 * own(form) + close.has(form.word);
+  const rank = (form) => 4 * own(form) + 2 * close.has(form.word) + !form.plural;
+  const size = (form) => own(form) ? 8 : close.has(form.word) ? 6 : form.plural ? 2.5 : 4.5;
   const drawn = forms.toSorted((a, b) => rank(a) - rank(b)); // the chosen ones on top
-  put.circle(group, "dots", drawn, (form) => ({
-    cx: x(form), cy: y(form), r: own(form) ? 8 : close.has(form.word) ? 6 : 4,
+  put.rect(group, "dots", drawn, (form) => ({
+    x: x(form) - size(form), y: y(form) - size(form), width: 2 * size(form),
+    height: 2 * size(form), rx: form.plural ? 0 : size(form),
+    opacity: form.plural && size(form) < 6 ? 0.5 : 1,
     fill: shares(form) ? "var(--value)" : "var(--paper)", "stroke-width": own(form) ? 3 : 1.5,
     stroke: own(form) ? "var(--query)" : shares(form) ? "var(--value)" : "var(--soft)",
     ...choosable(`“${form.word}”, ${form.gender}, ${form.kind}`, own(form),
       () => page.set({ noun: form.noun, plural: form.plural }), `noun-${form.word}`) }), "word");
   const names = nounNames([chosen, ...near].map((form) => ({ word: form.word, x: x(form), y: y(form),
     size: textWidth(form.word, 13, 600) })), box);
+  put.path(group, "leaders", names.filter(({ leads }) => leads), ({ leads }) =>
+    ({ d: leads, ...pen("--ink", 1) }));
   put.label(group, "names", names, ({ word, at }) => [word, ...at, "size-13 middle halo strong",
     word === chosen.word ? { fill: "var(--query)" } : {}], "word");
 }
 
-// Names beside, above or below their dots, where they cover no other; one without room has none.
+const NAME_TURNS = Array.from({ length: 16 }, (_, i) => (Math.PI * i) / 8); // to the right first
+const NAME_FAR = [28, 44, 60, 80, 104]; // pixels from a dot to the middle of its name
+
+// Names beside, above or below their dots, or farther off at the end of a line, where they cover no
+// other name and no named dot.
 function nounNames(named, { left, top, width, height }) {
   const placed = [];
+  const isFree = (word, size, [u, v]) =>
+    u - size / 2 > left + 4 && u + size / 2 < left + width - 4 && v > top + 38 &&
+    v < top + height - 6 &&
+    placed.every(({ at, size: other }) =>
+      Math.abs(at[0] - u) > (size + other) / 2 + 6 || Math.abs(at[1] - v) > 17) &&
+    named.every((one) => one.word === word || Math.abs(one.x - u) > size / 2 + 9 ||
+      Math.abs(one.y + 4.5 - v) > 15);
+  const isClear = (word, [x, y], [u, v]) => [0.35, 0.6, 0.85].every((part) => named.every((one) =>
+    one.word === word || Math.hypot(x + part * (u - x) - one.x, y + part * (v - y) - one.y) > 9));
   for (const { word, x, y, size } of named) {
-    const sides = [[12 + size / 2, 4.5], [-12 - size / 2, 4.5], [0, -12], [0, 22]];
-    const free = sides.map(([dx, dy]) => [x + dx, y + dy]).find(([u, v]) =>
-      u - size / 2 > left && u + size / 2 < left + width && v > top + 34 && v < top + height - 4 &&
-      placed.every(({ at, size: other }) =>
-        Math.abs(at[0] - u) > (size + other) / 2 + 4 || Math.abs(at[1] - v) > 15) &&
-      named.every((one) => one.word === word || Math.abs(one.x - u) > size / 2 + 6 ||
-        Math.abs(one.y + 4.5 - v) > 12));
-    if (free) placed.push({ word, at: free, size });
+    const beside = [[12 + size / 2, 4.5], [-12 - size / 2, 4.5], [0, -12], [0, 22]];
+    const around = NAME_FAR.flatMap((far) => NAME_TURNS.map((turn) =>
+      [(far + size / 2) * Math.cos(turn), 4.5 + far * Math.sin(turn)]));
+    const place = [...beside, ...around].find(([dx, dy]) =>
+      isFree(word, size, [x + dx, y + dy]) && isClear(word, [x, y], [x + dx, y + dy - 4.5]));
+    if (!place) continue;
+    const [u, v] = [x + place[0], y + place[1]], edge = Math.min(size / 2 + 2, Math.abs(u - x));
+    const leads = beside.includes(place) ? null :
+      `M${x} ${y}L${u - Math.sign(u - x) * edge} ${v - 4.5}`;
+    placed.push({ word, at: [u, v], size, leads });
   }
   return placed;
 }
@@ -131,8 +151,9 @@ function nounFacts({ mark, chosen, shares, near }) {
   const count = near.filter(shares).length;
   const named = near.map((form) => `${form.word} ${form.cosine.toFixed(2)}`).join(", ");
   return {
-    title: `“${chosen.word}”: ${count} of its ${near.length} nearest nouns ` +
-      `${count === 1 ? "shares" : "share"} its ${mark}`,
-    said: `Of all singulars and plurals, the nearest to “${chosen.word}” (${mark}: ` +
-      `${nounSays(chosen, mark)}) are ${named}.` };
+    title: mark ? `“${chosen.word}”: ${count} of its ${near.length} nearest nouns ` +
+      `${count === 1 ? "shares" : "share"} its ${mark}` :
+      `“${chosen.word}”: what do its ${near.length} nearest nouns share with it?`,
+    said: `Of all singulars and plurals, the nearest to “${chosen.word}” ` +
+      `${mark ? `(${mark}: ${nounSays(chosen, mark)}) ` : ""}are ${named}.` };
 }

@@ -52,12 +52,13 @@ class NounNeighbors(PageExplorable):
     Args:
         noun: an English noun of the lexicon, in the singular.
         plural: whether its plural is meant; a noun without one stays in the singular.
-        mark: what is compared: "kind", "gender" (of the German noun) or "number".
+        mark: what is compared: "kind", "gender" (of the German noun) or "number"; `None` before
+            the learner has chosen, when nothing is colored.
     """
 
     noun = traitlets.Enum(list(NOUNS), "child").tag(sync=True)
     plural = traitlets.Bool(False).tag(sync=True)
-    mark = traitlets.Enum(["kind", "gender", "number"], "kind").tag(sync=True)
+    mark = traitlets.Enum(["kind", "gender", "number"], None, allow_none=True).tag(sync=True)
     forms = traitlets.List().tag(sync=True, fact=True)
 
     def __init__(self, noun: str = "child", **values):

@@ -105,9 +105,11 @@ function pairTokens(tokenizer, text, { pieces, pair }) {
   const starts = [...text.matchAll(/./gsu)].flatMap(({ 0: letter, index }) =>
     Array(encoder.encode(letter).length).fill(index));
   const parts = pieces.flat(), ids = parts.map(({ part }) => tokenizer.ids.get(part));
-  const tokens = parts.map(({ part, from }, i) => ({
-    key: from, text: tokenizer.token(ids[i]), id: ids[i], bytes: part.length,
-    from: starts[from], to: starts[from + part.length - 1] + 1, fresh: part === pair?.join("") }));
+  const tokens = parts.map(({ part, from: byte }, i) => {
+    const from = starts[byte], to = starts[byte + part.length - 1] + 1;
+    return { key: byte, text: tokenizer.token(ids[i]), id: ids[i], bytes: part.length, from, to,
+      letters: text.slice(from, to).match(/[a-z]/gi) ?? [], fresh: part === pair?.join("") };
+  });
   const back = tokenizer.decode(ids);
   return { name: "byte pairs", tokenizer, tokens, back, kept: back === text };
 }
@@ -185,7 +187,15 @@ function tokenFacts(rows, steps, now, pairs) {
   const lost = rows.map(({ name, tokens, kept }) =>
     `${name}: ${tokens.filter(({ unknown }) => unknown).length} unknown, ` +
     `decoded as ${kept ? "the same" : "another"} text`);
-  return { title, said: `${mergeWords(steps, now, pairs)} ${lost.join("; ")}.` };
+  const alone = now < steps.length - 1 ? "" : loneLetters(rows.at(-1).tokens);
+  return { title, said: `${mergeWords(steps, now, pairs)} ${lost.join("; ")}.${alone}` };
+}
+
+// Says which letters at the end of a text share no piece with another letter, if any.
+function loneLetters(pieces) {
+  const first = pieces.findLastIndex(({ letters }) => letters.length > 1) + 1;
+  const lone = pieces.slice(first).flatMap(({ letters }) => letters).join("").toLowerCase();
+  return lone ? ` The last letters with a piece each: “${lone}”.` : "";
 }
 
 function mergeWords(steps, now, pairs) {

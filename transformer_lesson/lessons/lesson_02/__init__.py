@@ -5,7 +5,6 @@
 - `questions.toml`: the predictions
 - `solutions.py`: solutions as the lesson shows them
 - `rotation.py`: `rotation_between`, from two codes to the rotation between them
-- `figures.py`: positions as hands of clocks, and as bits beside waves
+- `figures.py`: positions as hands of clocks; accuracy by the position of the first word
 - `positional_encoding_explorer.py`, `.js`: explorable: clock hands, waves, dot products
-- `turned_codes.py`, `.js`: explorable: what each “the” finds, k words on
 """

@@ -208,9 +208,9 @@ def _does_not_mirror(answer, inputs: tuple, matrix: Tensor) -> str | None:
     hints=(
         "Take one hand, with its tip at (s, c) before and (s', c') after. The square's first "
         "column gives s' = s C + c S, its second column c' = c C - s S. What are C and S?",
-        "Multiply the first equation by s and the second by c, and add them: S drops out. Since "
-        "s² + c² = 1, what is left is C. Something similar gives you S. (Or get the two angles "
-        "from `torch.atan2(s, c)` and subtract them.)",
+        "The sum is (s² + c²) C = s s' + c c', and s² + c² = 1. For S, multiply the first equation "
+        "by c and the second by -s: now C drops out. (Or get the two angles from "
+        "`torch.atan2(s, c)` and subtract them.)",
         "C = s s' + c c' and S = c s' - s c'. Start with zeros of shape (d_model, d_model), and "
         "fill the rows and columns 2i and 2i + 1 of each hand with [[C, -S], [S, C]].",
     ),

@@ -1,4 +1,4 @@
-"""Drawings of positions: clock hands, and bits beside waves."""
+"""Drawings of positions: clock hands, and what models read that count from elsewhere."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, Wedge
 
-from transformer_lesson.figures.plots import COLORS, DIVERGING, Figure, draw_matrix, figure
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
 
 
@@ -56,27 +56,39 @@ def _clock(axes: Axes, x: int, y: int, angle: float, color: str) -> None:
     axes.plot(*tip, "o", color=color, markersize=3.5)
 
 
-def bits_and_waves(bits, encoding) -> Figure:
-    """Return positions as binary digits beside positions as sines and cosines.
+def by_first_position(
+    title: str,
+    alt: str,
+    firsts: Sequence[int],
+    runs: Mapping[str, Sequence[Sequence[float]]],
+    trained: Mapping[str, tuple[int, int]],
+) -> Figure:
+    """Return a panel for each model: accuracy by the position of the first word.
+
+    A thick line is the mean of all runs, a band their range; where the model was trained the ground
+    is shaded. A dashed line is guessing, one half.
 
     Args:
-        bits: shape (position, digit), the fastest digit first.
-        encoding: shape (position, dimension).
+        title: the claim that the figure supports.
+        alt: the text alternative.
+        firsts: the positions of the first word.
+        runs: each run's accuracies at these positions, by model.
+        trained: the first and last position in training, by model.
     """
-    picture, panels = figure(
-        "Digits and hands: fast ones on the left, slow ones on the right",
-        "Two heatmaps with positions down. Left, binary digits: the first column changes at every "
-        "step, each further one half as often. Right, sines and cosines: the first columns change "
-        "from row to row, further ones more and more slowly, the last ones hardly at all.",
-        width=9.0,
-        height=4.0,
-        columns=2,
-    )
-    draw_matrix(panels[0], bits, numbers=False, cmap=DIVERGING, vmin=-1.2, vmax=1.2)
-    draw_matrix(panels[1], encoding, numbers=False, cmap=DIVERGING, vmin=-1.2, vmax=1.2)
-    panels[0].set(xlabel="binary digit", ylabel="position", title="binary digits")
-    panels[1].set(xlabel="dimension", ylabel="position", title="sines and cosines")
-    for axes, (left, width) in zip(panels, ((0.06, 0.24), (0.37, 0.61)), strict=True):
-        axes.spines[:].set_visible(False)
-        axes.set_position((left, 0.13, width, 0.7))  # a column of 128 is still seen
+    picture, panels = figure(title, alt, width=9.0, height=3.1, columns=len(runs))
+    for axes, (name, all_runs), color in zip(panels, runs.items(), COLORS, strict=False):
+        values = as_array(all_runs)  # (run, position)
+        start, end = trained[name]
+        axes.axvspan(start - 1, end + 1, color=color, alpha=0.12, linewidth=0)
+        axes.text(max(start - 1, 0) + 2, 0.05, "trained here", color=color, fontsize=9)
+        axes.axhline(0.5, color="#566372", linestyle="--", linewidth=1)
+        axes.fill_between(
+            firsts, values.min(0), values.max(0), color=color, alpha=0.25, linewidth=0
+        )
+        axes.plot(firsts, values.mean(0), color=color, linewidth=2.5)
+        axes.set(ylim=(0, 1.02), xlabel="position of the first word")
+        axes.set_title(name, fontsize=10)
+    panels[0].set_ylabel("accuracy")
+    panels[-1].text(max(firsts), 0.52, "guessing", color="#566372", fontsize=9, ha="right")
+    picture.subplots_adjust(0.08, 0.18, 0.98, 0.8, wspace=0.15)
     return picture

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from functools import partial
 from unittest.mock import Mock
 
 import pytest
@@ -140,6 +141,8 @@ def test_a_mistake_shows_in_the_words_or_the_logits_and_what_fails_is_told():
     assert "Used unchecked: residual_branch" in repr(result)
     result = translation(SENTENCE, layer_norm=lambda x, *weights: x * torch.nan)
     assert result.largest == float("inf") and "its logits are NaN" in result.mine
+    result = translation(SENTENCE, layer_norm=partial(torch.mul, other=torch.nan))
+    assert "Ours stands in for layer_norm: " in repr(result)
     result = translation(SENTENCE, layer_norm=lambda x: x)
     assert result.mine == GERMAN and "Ours stands in for layer_norm: " in repr(result)
     assert "takes 1 positional argument but 4 were given" in repr(result)

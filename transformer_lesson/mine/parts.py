@@ -147,7 +147,7 @@ def _use_later_lessons_functions(
     The files are reloaded each time, so changes to their globals last only as long as these parts.
     """
     for name, function in yours.items():
-        names = inspect.unwrap(function).__globals__
+        names = getattr(inspect.unwrap(function), "__globals__", {})  # a `partial` has none
         for other, own in safe.items():
             later = LESSON_OF.get(other, "") > LESSON_OF.get(name, "")
             if later and names.get(other) is OURS[other]:

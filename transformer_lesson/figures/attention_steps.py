@@ -317,8 +317,12 @@ def _arrow(axes: Axes, tip: tuple[float, float], color: str, width: float) -> No
     axes.annotate("", tip, (0.0, 0.0), arrowprops=arrow)
 
 
-def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[str]) -> Figure:
+def heads_side_by_side(
+    title: str, x, weights, heads, output, words: Sequence[str], asking: int
+) -> Figure:
     """Return multi-head attention as tensors: x, each head's weights and result, and their mix.
+
+    Weights share one scale from 0 to 1, results another. One query's row is framed throughout.
 
     Args:
         title: the claim that the figure supports.
@@ -327,16 +331,19 @@ def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[st
         heads: the heads' results, shape (head, n, d_head).
         output: their concatenation times W_O, shape (n, d_model).
         words: the n rows of x.
+        asking: the query whose row is framed.
     """
     x, weights, heads, output = (as_array(one) for one in (x, weights, heads, output))
     count, n, d_head = heads.shape
     concat = np.concatenate(list(heads), axis=1)
+    looks = ", ".join(f"{words[j]} {weights[i, asking, j]:.2f}" for i, j in _tops(weights, asking))
     wide, step = 6.4, 6.4 / count  # inches
     picture, ground = figure(
         title,
         f"{title}. From top to bottom: x {x.shape}, read by {count} heads, each with weights "
         f"({n}, {n}) and a result ({n}, {d_head}); the results side by side {concat.shape}; "
-        f"times W_O, the output {output.shape}.",
+        f"times W_O, the output {output.shape}. The row of "
+        f"{words[asking]} is framed; by head, it looks most at: {looks}.",
         width=LEFT + wide + 0.15,
         height=5.4,
     )
@@ -346,10 +353,11 @@ def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[st
     _block(ground, (LEFT, 4.3), (wide, 0.98), x, f"x  {x.shape}", INK)
     for row, word in enumerate(words):
         y = 4.3 + 0.98 * (0.5 - (row + 0.5) / n)
-        name = printable(word)
-        ground.text(LEFT - 0.06, y, name, fontsize=8, ha="right", va="center", parse_math=False)
+        place = {"ha": "right", "va": "center", "color": QUERY if row == asking else "black"}
+        ground.text(LEFT - 0.06, y, printable(word), fontsize=8, parse_math=False, **place)
+    most = np.abs(concat).max()
     for i in range(count):
-        _one_head(ground, LEFT + step * i, step, i, weights[i], heads[i])
+        _one_head(ground, LEFT + step * i, step, i, weights[i], heads[i], most, asking)
     _block(ground, (LEFT, 1.33), (wide, 0.5), concat, "", VALUE)
     for i in range(1, count):
         edge = LEFT + step * i
@@ -357,6 +365,9 @@ def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[st
     _line(ground, (LEFT + wide / 2, 1.02), (LEFT + wide / 2, 0.68))
     ground.text(LEFT + wide / 2 + 0.1, 0.85, "times W_O", va="center", fontsize=9)
     _block(ground, (LEFT, 0.38), (wide, 0.5), output, "", INK)
+    for middle, high in ((4.3, 0.98), (1.33, 0.5), (0.38, 0.5)):
+        _framed_row(ground, (LEFT, middle), (wide, high), asking, n)
+    ground.text(LEFT - 0.1, 2.68, "white 0, dark 1", fontsize=7, color=INK, ha="right", va="center")
     rows = (2.98, "weights", weights.shape), (2.13, "results", heads.shape)
     for y, name, shape in (*rows, (1.33, "side by side", concat.shape), (0.38, "output", x.shape)):
         color = VALUE if name in ("results", "side by side") else INK
@@ -365,23 +376,45 @@ def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[st
     return picture
 
 
-def _one_head(ground, left: float, step: float, number: int, weights, result) -> None:
+def _one_head(ground, left, step, number: int, weights, result, most: float, asking: int) -> None:
     """Draw one head's column: it reads x, has its weights, and passes its result down."""
     side, middle = 0.82 * step, left + step / 2
     _line(ground, (middle, 3.78), (middle, 3.58))
     ground.text(middle, 3.56, f"head {number}", fontsize=9, ha="center", va="top")
-    _block(ground, (middle - side / 2, 2.98), (side, 0.78), weights, "", INK, WHITE_TO_BLUE)
-    _block(ground, (middle - side / 2, 2.13), (side, 0.6), result, "", VALUE)
+    tensors = (
+        (weights, 2.98, 0.78, INK, WHITE_TO_BLUE, 1.0),
+        (result, 2.13, 0.6, VALUE, SIGNED, most),
+    )
+    for tensor, height, high, color, cmap, largest in tensors:
+        place, size = (middle - side / 2, height), (side, high)
+        _block(ground, place, size, tensor, "", color, cmap, largest)
+        _framed_row(ground, place, size, asking, len(tensor))
     _line(ground, (middle, 2.57), (middle, 2.44))
     _line(ground, (middle, 1.82), (middle, 1.6))
 
 
-def _block(ground, left_middle, size, tensor, name, color, cmap=SIGNED) -> None:
-    """Draw a tensor in a frame of this size, centered at this height, with its name above."""
+def _tops(weights: np.ndarray, asking: int) -> list[tuple[int, int]]:
+    """Return each head's number and the key that this query gives most weight."""
+    return list(enumerate(weights[:, asking].argmax(axis=-1).tolist()))
+
+
+def _framed_row(ground: Axes, left_middle, size, row: int, rows: int) -> None:
+    """Frame one row of a tensor drawn by `_block` at this place, in this size."""
+    (left, middle), (width, height) = left_middle, size
+    low = middle + height * (0.5 - (row + 1) / rows)
+    look = {"fill": False, "edgecolor": QUERY, "linewidth": 1.0, "zorder": 5}
+    ground.add_patch(Rectangle((left, low), width, height / rows, **look))
+
+
+def _block(ground, left_middle, size, tensor, name, color, cmap=SIGNED, most=None) -> None:
+    """Draw a tensor in a frame of this size, centered at this height, with its name above.
+
+    The strongest color is that of `most`, by default the tensor's largest number.
+    """
     (left, middle), (width, height) = left_middle, size
     low, high = middle - height / 2, middle + height / 2
     finite = np.isfinite(tensor)
-    most = np.abs(tensor[finite]).max(initial=0.0) or 1.0
+    most = most or np.abs(tensor[finite]).max(initial=0.0) or 1.0
     lowest = 0 if cmap == WHITE_TO_BLUE else -most
     area = (left, left + width, low, high)
     ground.imshow(

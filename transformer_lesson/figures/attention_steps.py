@@ -351,10 +351,6 @@ def heads_side_by_side(
     ground.set(xlim=(0, LEFT + wide + 0.15), ylim=(0, 5.4))
     ground.set_axis_off()
     _block(ground, (LEFT, 4.3), (wide, 0.98), x, f"x  {x.shape}", INK)
-    for row, word in enumerate(words):
-        y = 4.3 + 0.98 * (0.5 - (row + 0.5) / n)
-        place = {"ha": "right", "va": "center", "color": QUERY if row == asking else "black"}
-        ground.text(LEFT - 0.06, y, printable(word), fontsize=8, parse_math=False, **place)
     most = np.abs(concat).max()
     for i in range(count):
         _one_head(ground, LEFT + step * i, step, i, weights[i], heads[i], most, asking)
@@ -367,13 +363,23 @@ def heads_side_by_side(
     _block(ground, (LEFT, 0.38), (wide, 0.5), output, "", INK)
     for middle, high in ((4.3, 0.98), (1.33, 0.5), (0.38, 0.5)):
         _framed_row(ground, (LEFT, middle), (wide, high), asking, n)
-    ground.text(LEFT - 0.1, 2.68, "white 0, dark 1", fontsize=7, color=INK, ha="right", va="center")
-    rows = (2.98, "weights", weights.shape), (2.13, "results", heads.shape)
-    for y, name, shape in (*rows, (1.33, "side by side", concat.shape), (0.38, "output", x.shape)):
-        color = VALUE if name in ("results", "side by side") else INK
-        text = f"{name}\n{shape}"
-        ground.text(LEFT - 0.1, y, text, fontsize=9, color=color, ha="right", va="center")
+    shapes = {"weights": weights, "results": heads, "side by side": concat, "output": x}
+    _beside(ground, words, asking, {name: one.shape for name, one in shapes.items()})
     return picture
+
+
+def _beside(ground: Axes, words: Sequence[str], asking: int, shapes: Mapping[str, tuple]) -> None:
+    """Write the words beside x's rows, and below them each tensor's name and shape."""
+    look = {"ha": "right", "va": "center"}
+    for row, word in enumerate(words):
+        y = 4.3 + 0.98 * (0.5 - (row + 0.5) / len(words))
+        color = QUERY if row == asking else "black"
+        name = printable(word)
+        ground.text(LEFT - 0.06, y, name, fontsize=8, parse_math=False, color=color, **look)
+    for y, (name, shape) in zip((2.98, 2.13, 1.33, 0.38), shapes.items(), strict=True):
+        color = VALUE if name in ("results", "side by side") else INK
+        ground.text(LEFT - 0.1, y, f"{name}\n{shape}", fontsize=9, color=color, **look)
+    ground.text(LEFT - 0.1, 2.68, "white 0, dark 1", fontsize=7, color=INK, **look)
 
 
 def _one_head(ground, left, step, number: int, weights, result, most: float, asking: int) -> None:

@@ -21,12 +21,12 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "03/1745176f": ["left", ("causal mask", False)],
     "04/two-facts": [
         "two: two heads",
-        ["query 0 at", *["Shift+ArrowRight"] * 14, *["Shift+ArrowUp"] * 25],
+        ["query 0 at", *["Shift+ArrowRight"] * 29, *["Shift+ArrowUp"] * 19],
         ["query 1 at", *["Shift+ArrowLeft"] * 9, *["Shift+ArrowUp"] * 33],
     ],
     "04/board": [
-        re.compile("^layer 1, cross head 6 is on; "),
-        re.compile("^encoder 1, self head 3 is on; "),
+        re.compile("^head 6 of decoder block 1 .* is on; "),
+        re.compile("^head 3 of encoder block 1 is on; "),
     ],
     "05/norm-explorer": ["10"],
     "05/stream-drawn": ["the"],

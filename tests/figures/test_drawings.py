@@ -84,14 +84,14 @@ def test_it_is_drawn_and_told(make, given, said):
 # A model that learns
 
 
-def test_losses_end_where_their_names_stand_and_names_keep_apart():
+def test_runs_are_told_by_their_last_losses_or_by_their_shares():
     runs = {"one": [3.0, 1.0] * 20, "other": [4.0, 0.0] * 20, "short": [5.0] * 3}
     ends = "one at 2.00, other at 2.00, short at 5.00"
-    axes = assert_told(learning.losses("claim", runs), ends)
-    heights = [text.get_position()[1] for text in axes.texts[:2]]
-    assert abs(heights[0] - heights[1]) > 0.07  # of the axes
     both = learning.settings("claim", {"a": runs, "b": runs}, ("counting", 1.5), highest=4.0)
     assert assert_told(both, f"a: {ends}. b: {ends}. counting: 1.50").get_ylim() == (0, 4)
+    shares = learning.shares_right("claim", {"one": 90, "other": 14}, 100, ("baseline", 0.86))
+    axes = assert_told(shares, "100 words right: one 0.90, other 0.14. baseline: 0.86")
+    assert [line.get_xdata()[0] for line in axes.lines] == [0.86, 0.9, 0.14]
 
 
 def test_a_blocks_numbers_lie_on_its_levels_and_every_trial_is_a_dot():

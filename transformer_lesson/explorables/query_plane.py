@@ -32,12 +32,14 @@ QUESTIONS = {
         )
     },
     "two facts": {
-        "words": ["woman", "sees", "the", "dog"],
+        "words": ["woman", "sees", "the₂", "dog"],
+        "asking": "the₂",
         "key_points": [[-1.8, -1.2], [-0.9, 1.9], [1.2, -1.9], [1.9, 0.9]],
-        "query_points": [[1.5, -0.6], [-1.2, -0.4]],
+        "query_points": [[0.0, 0.0], [-1.2, -0.4]],
         "offered": ["heads"],
         "task": task(
-            "“the” needs two facts: give both “dog” and “sees” 0.9. One query, or two?",
+            "“the₂” needs two facts: give “dog” and “sees” 0.9 each, nearly all of one query’s "
+            "weight. One query, or two?",
             shows=r"“dog” (?:0\.9\d|1\.00) of its weight, head 1 gives “sees” (?:0\.9\d|1\.00)|"
             r"“sees” (?:0\.9\d|1\.00) of its weight, head 1 gives “dog” (?:0\.9\d|1\.00)",
         ),
@@ -59,12 +61,14 @@ class QueryPlane(PageExplorable):
         heads: how many queries ask, 1 or 2, each with a softmax of its own.
         d_k: how many numbers a query and a key have: 2, 8, 32 or 128.
         root: whether scores are divided by √d_k.
+        asking: the word whose query it is, written beside it; "" for none.
         held: what moves to where the plane is pressed: "query0", "query1", "key0" to "key3".
     """
 
     words = traitlets.List().tag(sync=True, fact=True)
     colors = traitlets.List([list(color) for color in COLORS]).tag(sync=True, fact=True)
     offered = traitlets.List(["d_k", "heads"]).tag(sync=True, fact=True)
+    asking = traitlets.Unicode("").tag(sync=True, fact=True)
     reach = traitlets.Float(REACH).tag(sync=True, fact=True)
     key_points = traitlets.List().tag(sync=True)
     query_points = traitlets.List().tag(sync=True)

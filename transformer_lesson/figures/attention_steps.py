@@ -208,8 +208,12 @@ def _line(axes: Axes, start, end) -> None:
     axes.annotate("", end, start, arrowprops=arrow)
 
 
-def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[str]) -> Figure:
+def heads_side_by_side(
+    title: str, x, weights, heads, output, words: Sequence[str], asking: int
+) -> Figure:
     """Return multi-head attention as tensors: x, each head's weights and result, and their mix.
+
+    Weights share one scale from 0 to 1, results another. One query's row is framed throughout.
 
     Args:
         title: the claim that the figure supports.
@@ -218,16 +222,19 @@ def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[st
         heads: the heads' results, shape (head, n, d_head).
         output: their concatenation times W_O, shape (n, d_model).
         words: the n rows of x.
+        asking: the query whose row is framed.
     """
     x, weights, heads, output = (as_array(one) for one in (x, weights, heads, output))
     count, n, d_head = heads.shape
     concat = np.concatenate(list(heads), axis=1)
+    looks = ", ".join(f"{words[j]} {weights[i, asking, j]:.2f}" for i, j in _tops(weights, asking))
     wide, step = 6.4, 6.4 / count  # inches
     picture, ground = figure(
         title,
         f"{title}. From top to bottom: x {x.shape}, read by {count} heads, each with weights "
         f"({n}, {n}) and a result ({n}, {d_head}); the results side by side {concat.shape}; "
-        f"times W_O, the output {output.shape}.",
+        f"times W_O, the output {output.shape}. The row of "
+        f"{words[asking]} is framed; by head, it looks most at: {looks}.",
         width=LEFT + wide + 0.15,
         height=5.4,
     )
@@ -235,12 +242,9 @@ def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[st
     ground.set(xlim=(0, LEFT + wide + 0.15), ylim=(0, 5.4))
     ground.set_axis_off()
     _block(ground, (LEFT, 4.3), (wide, 0.98), x, f"x  {x.shape}", INK)
-    for row, word in enumerate(words):
-        y = 4.3 + 0.98 * (0.5 - (row + 0.5) / n)
-        name = printable(word)
-        ground.text(LEFT - 0.06, y, name, fontsize=8, ha="right", va="center", parse_math=False)
+    most = np.abs(concat).max()
     for i in range(count):
-        _one_head(ground, LEFT + step * i, step, i, weights[i], heads[i])
+        _one_head(ground, LEFT + step * i, step, i, weights[i], heads[i], most, asking)
     _block(ground, (LEFT, 1.33), (wide, 0.5), concat, "", VALUE)
     for i in range(1, count):
         edge = LEFT + step * i
@@ -248,31 +252,66 @@ def heads_side_by_side(title: str, x, weights, heads, output, words: Sequence[st
     _line(ground, (LEFT + wide / 2, 1.02), (LEFT + wide / 2, 0.68))
     ground.text(LEFT + wide / 2 + 0.1, 0.85, "times W_O", va="center", fontsize=9)
     _block(ground, (LEFT, 0.38), (wide, 0.5), output, "", INK)
-    rows = (2.98, "weights", weights.shape), (2.13, "results", heads.shape)
-    for y, name, shape in (*rows, (1.33, "side by side", concat.shape), (0.38, "output", x.shape)):
-        color = VALUE if name in ("results", "side by side") else INK
-        text = f"{name}\n{shape}"
-        ground.text(LEFT - 0.1, y, text, fontsize=9, color=color, ha="right", va="center")
+    for middle, high in ((4.3, 0.98), (1.33, 0.5), (0.38, 0.5)):
+        _framed_row(ground, (LEFT, middle), (wide, high), asking, n)
+    shapes = {"weights": weights, "results": heads, "side by side": concat, "output": x}
+    _beside(ground, words, asking, {name: one.shape for name, one in shapes.items()})
     return picture
 
 
-def _one_head(ground, left: float, step: float, number: int, weights, result) -> None:
+def _beside(ground: Axes, words: Sequence[str], asking: int, shapes: Mapping[str, tuple]) -> None:
+    """Write the words beside x's rows, and below them each tensor's name and shape."""
+    look = {"ha": "right", "va": "center"}
+    for row, word in enumerate(words):
+        y = 4.3 + 0.98 * (0.5 - (row + 0.5) / len(words))
+        color = QUERY if row == asking else "black"
+        name = printable(word)
+        ground.text(LEFT - 0.06, y, name, fontsize=8, parse_math=False, color=color, **look)
+    for y, (name, shape) in zip((2.98, 2.13, 1.33, 0.38), shapes.items(), strict=True):
+        color = VALUE if name in ("results", "side by side") else INK
+        ground.text(LEFT - 0.1, y, f"{name}\n{shape}", fontsize=9, color=color, **look)
+    ground.text(LEFT - 0.1, 2.68, "white 0, dark 1", fontsize=7, color=INK, **look)
+
+
+def _one_head(ground, left, step, number: int, weights, result, most: float, asking: int) -> None:
     """Draw one head's column: it reads x, has its weights, and passes its result down."""
     side, middle = 0.82 * step, left + step / 2
     _line(ground, (middle, 3.78), (middle, 3.58))
     ground.text(middle, 3.56, f"head {number}", fontsize=9, ha="center", va="top")
-    _block(ground, (middle - side / 2, 2.98), (side, 0.78), weights, "", INK, WHITE_TO_BLUE)
-    _block(ground, (middle - side / 2, 2.13), (side, 0.6), result, "", VALUE)
+    tensors = (
+        (weights, 2.98, 0.78, INK, WHITE_TO_BLUE, 1.0),
+        (result, 2.13, 0.6, VALUE, SIGNED, most),
+    )
+    for tensor, height, high, color, cmap, largest in tensors:
+        place, size = (middle - side / 2, height), (side, high)
+        _block(ground, place, size, tensor, "", color, cmap, largest)
+        _framed_row(ground, place, size, asking, len(tensor))
     _line(ground, (middle, 2.57), (middle, 2.44))
     _line(ground, (middle, 1.82), (middle, 1.6))
 
 
-def _block(ground, left_middle, size, tensor, name, color, cmap=SIGNED) -> None:
-    """Draw a tensor in a frame of this size, centered at this height, with its name above."""
+def _tops(weights: np.ndarray, asking: int) -> list[tuple[int, int]]:
+    """Return each head's number and the key that this query gives most weight."""
+    return list(enumerate(weights[:, asking].argmax(axis=-1).tolist()))
+
+
+def _framed_row(ground: Axes, left_middle, size, row: int, rows: int) -> None:
+    """Frame one row of a tensor drawn by `_block` at this place, in this size."""
+    (left, middle), (width, height) = left_middle, size
+    low = middle + height * (0.5 - (row + 1) / rows)
+    look = {"fill": False, "edgecolor": QUERY, "linewidth": 1.0, "zorder": 5}
+    ground.add_patch(Rectangle((left, low), width, height / rows, **look))
+
+
+def _block(ground, left_middle, size, tensor, name, color, cmap=SIGNED, most=None) -> None:
+    """Draw a tensor in a frame of this size, centered at this height, with its name above.
+
+    The strongest color is that of `most`, by default the tensor's largest number.
+    """
     (left, middle), (width, height) = left_middle, size
     low, high = middle - height / 2, middle + height / 2
     finite = np.isfinite(tensor)
-    most = np.abs(tensor[finite]).max(initial=0.0) or 1.0
+    most = most or np.abs(tensor[finite]).max(initial=0.0) or 1.0
     lowest = 0 if cmap == WHITE_TO_BLUE else -most
     area = (left, left + width, low, high)
     ground.imshow(

@@ -60,8 +60,8 @@ def measured(model, batch, counted, gone) -> tuple[str, list[str], float]:
 
 def named(head) -> str:
     stack, layer, kind = head.attention.split(".")
-    where = f"layer {layer}" if stack == "decoder" else f"{stack} {layer}"
-    return f"{where}, {kind.removesuffix('_attention')} head {head.number}"
+    looks = " (looking at the source)" if kind == "cross_attention" else ""
+    return f"head {head.number} of {stack} block {layer}{looks}"
 
 
 def short(heads, i: int) -> str:
@@ -120,7 +120,7 @@ def test_every_loss_is_that_of_the_packages_model(show, example):
 def test_a_head_is_switched_by_click_and_by_key_and_shown_beforehand_under_the_pointer(show):
     model, batch, _, counted = of_language_model()
     page, heads = show(HeadAblation(model, batch, counted=counted, tried=True)), heads_of(model)
-    head = page.named("layer 1, self head 1")
+    head = page.named("head 1 of decoder block 1")
     head.hover()
     curve = measured(model, batch, counted, heads[4:5])[1]
     assert same_numbers(page.told()[-1].partition("once switched ")[2], curve[6])
@@ -128,7 +128,7 @@ def test_a_head_is_switched_by_click_and_by_key_and_shown_beforehand_under_the_p
     head.click()
     assert page.get("removed") == [["decoder.1.self_attention", 1]]
     assert head.get_attribute("aria-pressed") == "true"
-    assert "layer 1, self head 1 is off" in page.press("ArrowLeft", "ArrowRight")
+    assert "head 1 of decoder block 1 is off" in page.press("ArrowLeft", "ArrowRight")
     page.press("ArrowLeft", "Enter")
     assert page.get("removed") == [[one, i] for one, i in reversed(heads[3:5])]
     page.click("All heads on")
@@ -157,7 +157,7 @@ def test_what_a_head_costs_is_told_once_it_was_switched_off(show):
     page, alone = show(HeadAblation(model, batch, counted=counted)), []
     assert page.title.endswith("none is off yet")
     assert sum("not tried yet" in words for words in page.told()) == 6
-    page.named("layer 1, self head 1").hover()
+    page.named("head 1 of decoder block 1").hover()
     assert not any("once switched " in words for words in page.told())
     for n, head in enumerate(heads):
         page.set(removed=[])
@@ -171,7 +171,7 @@ def test_what_a_head_costs_is_told_once_it_was_switched_off(show):
     assert page.get("tried") == heads and "is needed most" in page.said
 
 
-def test_spelled_sentences_have_the_likeliest_word_at_each_place_that_counts(show):
+def test_spelled_sentences_have_the_likeliest_words_and_heads_how_many_are_right(show):
     model, batch, attention, _ = of_trained_translator()
     token = trained_translator().tokenizer.token
     counted = batch.labels == batch.labels[:, :1]  # the first word, and where it comes again
@@ -195,6 +195,12 @@ def test_spelled_sentences_have_the_likeliest_word_at_each_place_that_counts(sho
             f"Without {len(gone)} head{'s' * (len(gone) > 1)}" if gone else "With all 16 heads"
         )
         assert page.title == f"{without}, {right} of {of} are right"
+        for head in (one for one in heads if one in gone[:1]):
+            back = measured(model, batch, counted, [one for one in gone if one != head])[0]
+            back = re.search(r"(\d+) of (\d+) right", back)
+            name = named(head).replace("source", "English")
+            assert f"{name} is off; with it again: {back[0]}" in page.told()
+            assert f"{back[1]}/{back[2]}" in " ".join(page.written())
     assert any("✗" in word for word in drawn)
 
 
@@ -225,7 +231,7 @@ def test_maps_are_those_of_the_case_and_the_translator_reads_another_batch_unles
     page, maps = show(HeadAblation(model, batch, counted=counted, tried=True)), []
     for layer in (None, 1, 0):
         if layer is not None:
-            page.named(f"layer {layer}, self head 0").hover()
+            page.named(f"head 0 of decoder block {layer}").hover()
         maps.append(page.read(MAPS))
     assert maps[0] == maps[1] != maps[2]  # nothing comes after the last layer
     tokenizer = trained_translator().tokenizer

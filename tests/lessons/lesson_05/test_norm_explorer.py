@@ -1,5 +1,6 @@
 """What a norm does to six tokens, in the page: every number against PyTorch's norms."""
 
+import re
 from itertools import product
 
 import torch
@@ -75,7 +76,7 @@ def step_words(norm: str, marks: list, gamma: float, beta: float, epsilon: float
     return [
         NAMES[0],
         "no mean is subtracted" if norm == "rms" else f"− mean {mean:.2f}",
-        f"÷ √({name} {deviation**2:.2f} + epsilon {shown}) = {root:.2f}",
+        f"÷ √({name} {deviation**2:.2f} + {shown}) = {root:.2f}",
         f"× gamma {gamma:g}",
         "no beta is added" if norm == "rms" else f"+ beta {beta:g}",
     ]
@@ -145,3 +146,11 @@ def test_a_norm_says_whom_a_change_reaches_or_what_is_measured_and_a_click_choos
     page.click("“the”, dimension 3, before: 0.40")
     assert page.get("token", "dimension") == [3, 3]
     assert len(page.lit()) == 2 + 4 + 5  # both blocks, its paths and its dots
+
+
+def test_a_lesson_chooses_which_controls_it_offers(show):
+    assert show(NormExplorer()).named("Batch").count() == 1
+    few = show(NormExplorer(offered=["beta", "epsilon"]))
+    assert few.named("Batch").count() == 0
+    labels = [re.split(r"\W", text)[0] for text in few.page.locator("label").all_inner_texts()]
+    assert {"beta", "Step"} <= {*labels} and not {"shift", "scale", "gamma"} & {*labels}

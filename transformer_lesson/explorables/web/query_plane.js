@@ -11,8 +11,8 @@ const PLANE_HINT = "A word’s value is its color. Drag a point, or press where 
 
 export const QueryPlane = (view) => frame(view, {
   name: "Query plane",
-  traits: ["words", "colors", "reach", "offered", "key_points", "query_points", "heads", "d_k",
-    "root", "held"],
+  traits: ["words", "asking", "colors", "reach", "offered", "key_points", "query_points", "heads",
+    "d_k", "root", "held"],
   controls: planeControls, draw: drawQueryPlane });
 
 function planeControls(make, { model }) {
@@ -90,8 +90,9 @@ function drawPlane(state, page, looks, side) {
   put.circle(group, "queries", queries, (point, i) => ({
     stroke: "var(--query)", ...mark(`query${i}`, point, 13, planeFill(looks[i].mix),
       `${planeQuery(i, queries)} at ${planePoint(point)}`, `head${i}`), "stroke-width": 5 }));
+  const whose = state.asking ? ` of ${state.asking}` : "";
   const labels = [...key_points.map((point, i) => [words[i], point, radius(i), {}]),
-    ...queries.map((point, i) => [planeQuery(i, queries), point, 14, { fill: "var(--query)" }])];
+    ...queries.map((point, i) => [planeQuery(i, queries) + whose, point, 14, { fill: "var(--query)" }])];
   put.label(group, "names", labels, ([text, point, r, others]) => {
     const [u, v] = at(point), room = textWidth(text, 14, 600) / 2 + 4;
     const above = v - r - 6 > 16;

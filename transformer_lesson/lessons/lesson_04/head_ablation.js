@@ -131,23 +131,25 @@ function lookOfCase({ heads, rows, results }, gone, known, preview) {
     shown: pointed === null ? now : then[pointed] };
 }
 
-function attentionName(attention) {
-  const [stack, number, kind] = attention.split(".");
-  const where = stack === "decoder" ? `layer ${number}` : `${stack} ${number}`;
-  return `${where}, ${kind.replace("_attention", "")}`;
+// Of the translator, whose words are spelled, cross-attention looks at English.
+function attentionName(attention, spelled) {
+  const [stack, number, kind] = attention.split("."), across = kind === "cross_attention";
+  const looks = across ? ` (looking at the ${spelled ? "English" : "source"})` : "";
+  return `${stack} block ${number}${looks}`;
 }
 
-const headName = ([attention, number]) => `${attentionName(attention)} head ${number}`;
+const headName = ([attention, number], spelled) =>
+  `head ${number} of ${attentionName(attention, spelled)}`;
 
-// Layer and number, where all heads are of one kind; else the whole name.
+// Block and number, where all heads are of one kind; else the whole name.
 function shortHeadName(heads, i) {
   const kinds = new Set(heads.map(([name]) => name.replace(/\d+/, "")));
   const [attention, number] = heads[i];
   return kinds.size > 1 ? headName(heads[i]) : `head ${attention.split(".")[1]}.${number}`;
 }
 
-const lossAndRight = ({ loss, right, count }) =>
-  `${loss.toFixed(2)} nats (${right} of ${count} right)`;
+const rightOf = ({ right, count }) => `${right} of ${count} right`;
+const lossAndRight = (one) => `${one.loss.toFixed(2)} nats (${rightOf(one)})`;
 
 // Positions of the heads: one attention after another, each with its heads side by side.
 function switchPlaces(heads, width) {
@@ -165,13 +167,14 @@ function switchPlaces(heads, width) {
     } };
 }
 
-// Each head a button with its map, and below it the loss if it is switched.
+// Each head a button with its map, and below it what is right, or the loss, if it is switched.
 function drawSwitches(group, look, page, { names, top, side, place }) {
   const { heads, gone, pointed } = look;
   const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
-  const note = `under each: the loss if you switch it${from}; line: the loss now`;
+  const note = look.spelled ? "under each: how many are right if you switch it" :
+    `under each: the loss if you switch it${from}; line: the loss now`;
   put.text(group, "names", [note, ...names], (name, i) => [
-    i ? attentionName(name) : fitted(name, page.width, 12), 0, i ? 36 + top(name) : 12,
+    i ? attentionName(name, look.spelled) : fitted(name, page.width, 12), 0, i ? 36 + top(name) : 12,
     i ? "strong" : "small"], String);
   const all = [...heads.keys()], click = (i) => () => {
     const off = page.model.get("removed"), name = String(heads[i]);
@@ -183,7 +186,7 @@ function drawSwitches(group, look, page, { names, top, side, place }) {
     ...choosable(switchWords(look, i), gone.includes(i), click(i), `head${i}`),
     "data-preview": look.known.includes(i) ? i : null }), String);
   drawHeadMaps(group, look, place, side);
-  drawSwitchedLosses(group, look, place, side);
+  (look.spelled ? drawSwitchedRight : drawSwitchedLosses)(group, look, place, side);
   const off = all.filter((i) => gone.includes(i) !== (i === pointed));
   put.path(group, "crosses", off, (i) => ({
     d: `M${place(i)[0] + 6} ${place(i)[1] + 6}l${side - 12} ${side - 12}m0 ${12 - side}` +
@@ -191,11 +194,14 @@ function drawSwitches(group, look, page, { names, top, side, place }) {
     "stroke-dasharray": i === pointed ? "7 5" : "none" }), String);
 }
 
-function switchWords({ heads, gone, known, then }, i) {
-  const off = gone.includes(i), name = `${headName(heads[i])} is ${off ? "off" : "on"}`;
+function switchWords({ heads, gone, known, then, spelled }, i) {
+  const off = gone.includes(i);
+  const name = `${headName(heads[i], spelled)} is ${off ? "off" : "on"}`;
   if (!known.includes(i)) return `${name}; not tried yet`;
   if (!then[i]) return `${name}; not read yet`;
-  return `${name}; loss ${off ? "with it again" : "without it"}: ${lossAndRight(then[i])}`;
+  const how = off ? "with it again" : "without it";
+  return spelled ? `${name}; ${how}: ${rightOf(then[i])}` :
+    `${name}; loss ${how}: ${lossAndRight(then[i])}`;
 }
 
 // Where each head looks in the first row, in the case that is pointed at.
@@ -219,7 +225,7 @@ const switchedStart = ({ now, then }) =>
 
 // A bar for the loss after each switch, on one scale; a mark shows the loss as it is now.
 function drawSwitchedLosses(group, look, place, side) {
-  const { heads, known, now, then } = look, read = [...then.keys()].filter((i) => then[i] && now);
+  const { now, then } = look, read = [...then.keys()].filter((i) => then[i] && now);
   const worst = Math.max(1e-9, ...read.map((i) => then[i].loss), now?.loss ?? 0);
   const start = switchedStart(look), below = (i) => place(i)[1] + side;
   const wide = (loss) => Math.max(1, ((loss - start) / (worst - start)) * side);
@@ -231,13 +237,31 @@ function drawSwitchedLosses(group, look, place, side) {
     x: place(i)[0] + wide(now.loss) - 1, y: below(i) + 3, width: 2, height: 12, fill: "var(--ink)",
   }), String);
   const digits = start ? 3 : 2;
+  drawSwitchedNumbers(group, look, place, side, {
+    widest: worst.toFixed(digits), number: (one) => one.loss.toFixed(digits) });
+}
+
+// A bar for how many words are right after each switch, as wide as its head where all are.
+function drawSwitchedRight(group, look, place, side) {
+  const { now, then } = look, read = [...then.keys()].filter((i) => then[i] && now);
+  put.rect(group, "bars", read, (i) => ({
+    x: place(i)[0], y: place(i)[1] + side + 5, height: 8, rx: 2,
+    width: Math.max(1, then[i].right / then[i].count * side),
+    fill: then[i].right < now.right ? "var(--minus)" : "var(--plus)", "data-links": `head${i}`,
+  }), String);
+  const number = ({ right, count }) => `${right}/${count}`, most = now?.count ?? 0;
+  drawSwitchedNumbers(group, look, place, side, { widest: `${most}/${most}`, number });
+}
+
+// Under each head its name, as long as there is room, and its number, once it is known.
+function drawSwitchedNumbers(group, { heads, known, then }, place, side, { widest, number }) {
   const name = ["head 0.0", "0.0", "0"].find((form) =>
-    form === "0" || textWidth(`${form}: ${worst.toFixed(digits)}`, 12) <= side);
-  const number = (i) => (then[i] ? then[i].loss.toFixed(digits) : known.includes(i) ? "…" : "?");
+    form === "0" || textWidth(`${form}: ${widest}`, 12) <= side);
   const label = ([attention, one]) =>
     name.replace("0.0", `${attention.split(".")[1]}.${one}`).replace(/^0$/, one);
+  const shown = (i) => (then[i] ? number(then[i]) : known.includes(i) ? "…" : "?");
   put.label(group, "numbers", [...then.keys()], (i) => [
-    `${label(heads[i])}: ${number(i)}`, place(i)[0], below(i) + 27, "number",
+    `${label(heads[i])}: ${shown(i)}`, place(i)[0], place(i)[1] + side + 27, "number",
     { "data-links": `head${i}` }], String);
 }
 
@@ -329,7 +353,7 @@ function drawPlaces(group, curves, places, { across, step, top, high }) {
 function ablationFacts(look, page) {
   const { heads, gone, all, now } = look;
   if (!now) return { title: "The model reads", said: "The model reads without these heads." };
-  const names = gone.map((i) => headName(heads[i])).join("; ");
+  const names = gone.map((i) => headName(heads[i], look.spelled)).join("; ");
   const begin = gone.length ? `Taken away: ${names}.` : "Nothing is taken away.";
   const means = ` Mean loss ${lossAndRight(now)}, with all heads ${lossAndRight(all)}.`;
   const said = `${begin}${look.spelled ? "" : means} ${neededWords(look, page)}`;
@@ -357,12 +381,13 @@ function ablationTitle({ heads, gone, known, all, now, alone, complete, spelled 
 }
 
 // Which of the heads that are left is missed most: told once all were tried.
-function neededWords({ heads, gone, known, then, complete }, page) {
+function neededWords({ heads, gone, known, then, complete, spelled }, page) {
   const left = [...heads.keys()].filter((i) => !gone.includes(i));
   const open = heads.length - known.length;
   if (!left.length) return "No head is left.";
   if (!complete) return `${open} head${open > 1 ? "s are" : " is"} left to try.`;
   if (page.work) return "Now it reads what each of the others costs.";
+  if (spelled) return "All heads were tried.";
   const most = left[firstLargest(left.map((i) => then[i].loss))];
   return `Of those left, ${headName(heads[most])} is needed most: without it too, ` +
     `${lossAndRight(then[most])}.`;

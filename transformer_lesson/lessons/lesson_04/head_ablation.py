@@ -22,7 +22,8 @@ class HeadAblation(ReadsTranslator, PageExplorable):
     """Switch off one or more heads and see the loss at each position.
 
     Below each head that has been tried is the mean loss if it is switched, which shows which head
-    has taken over: it costs little while another does its work, and much afterwards.
+    has taken over: it costs little while another does its work, and much afterwards. With `spelled`
+    it is how many words are right.
 
     Args:
         model: predicts next tokens, in evaluation mode; by default the translator that comes

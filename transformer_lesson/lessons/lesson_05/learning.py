@@ -1,30 +1,46 @@
-"""A figure of several runs' losses that shows which of them learn.
-
-Runs are smoothed and may differ in length, and a level marks what they have to get below.
-"""
+"""Figures of what several runs learn: shares of words, or losses, beside what needs no model."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure, name_lines
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
+from transformer_lesson.intervals import wilson
 
+INK = "#566372"
 WINDOW = 10  # steps averaged for one point
 
 
-def losses(title: str, runs: Mapping[str, Sequence[float]]) -> Figure:
-    """Return the smoothed losses of some runs, by name, against their steps.
+def shares_right(
+    title: str, right: Mapping[str, int], total: int, level: tuple[str, float]
+) -> Figure:
+    """Return a row for each run: the share of words that are right, with its 95 % interval.
 
     Args:
         title: the claim that the figure supports.
-        runs: by name, the loss of each step.
+        right: by name, from top to bottom, how many words are right.
+        total: how many were asked.
+        level: a share to compare with, and its name.
     """
-    made, axes = figure(title, f"Loss against steps. At the end: {_ends(runs)}.", 7.5, 3.8)
-    _draw(axes, runs, 1.05 * max(max(_means(run)) for run in runs.values()))
-    axes.set_ylabel("loss, nats per word")
-    name_lines(axes)
-    made.subplots_adjust(right=0.76)
+    told = ", ".join(f"{name} {n / total:.2f}" for name, n in right.items())
+    made, axes = figure(
+        title, f"Share of {total:,} words right: {told}. {level[0]}: {level[1]:.2f}.", 7.5, 2.6
+    )
+    axes.axvline(level[1], color=INK, linewidth=1, linestyle="--")
+    axes.text(level[1] - 0.01, 2.5, level[0], color=INK, fontsize=9, ha="right", va="center")
+    for y, n in enumerate(right.values()):
+        axes.hlines(y, *wilson(n, total), color=COLORS[0], linewidth=6, alpha=0.3)
+        axes.plot(n / total, y, "o", color=COLORS[0], markersize=6)
+        beyond = n / total < level[1]
+        axes.text(
+            n / total + (0.02 if not beyond else -0.02), y, f"{n / total:.2f}",
+            ha="left" if not beyond else "right", va="center", fontsize=9,
+        )  # fmt: skip
+    axes.set(xlim=(0, 1), ylim=(len(right) - 0.5, -0.5))
+    axes.set_xlabel(f"share right of {total:,} words; bar: 95 % interval")
+    axes.set_yticks(range(len(right)), [printable(name) for name in right], fontsize=9)
+    made.subplots_adjust(left=0.25, right=0.95, bottom=0.2, top=0.85)
     return made
 
 
@@ -47,11 +63,11 @@ def settings(
     made, panels = figure(title, alt, 9.0, 3.4, columns=len(groups))
     for axes, (name, runs) in zip(panels, groups.items(), strict=True):
         _draw(axes, runs, highest)
-        axes.axhline(level[1], color="#566372", linewidth=1, linestyle="--")
+        axes.axhline(level[1], color=INK, linewidth=1, linestyle="--")
         axes.set_title(printable(name), fontsize=10)
     panels[0].set_ylabel("loss, nats per word")
     panels[0].legend(fontsize=9)
-    panels[-1].text(5, level[1] + 0.1, level[0], color="#566372", fontsize=9)
+    panels[-1].text(5, level[1] + 0.1, level[0], color=INK, fontsize=9)
     made.subplots_adjust(wspace=0.15, top=0.8)
     return made
 

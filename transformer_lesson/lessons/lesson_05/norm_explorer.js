@@ -8,19 +8,23 @@ import { fromLargest } from "../../explorables/web/ranking.js";
 const NORM_STEPS = [0, 4];
 const NORM_STAGES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"];
 const NORM_BLOCK = { high: 180, row: 22, numbers: 38 }; // pixels
+const NORM_CONTROLS = {
+  norm: (make) =>
+    make.choice("Norm", "norm", [["layer", "Layer"], ["rms", "RMS"], ["batch", "Batch"]]),
+  shift: (make) => make.slider("shift", "shift", [-5, 5, 0.5]),
+  scale: (make) => make.slider("scale", "scale", [0, 5, 0.25]),
+  gamma: (make) => make.slider("gamma", "gamma", [-2, 2, 0.25]),
+  beta: (make) => make.slider("beta", "beta", [-2, 2, 0.25]),
+  epsilon: (make) => make.choice("epsilon", "epsilon", [1e-5, 0.01, 0.1, 1, 10]) };
 const NORM_NAMES = { layer: "Layer norm", rms: "RMS norm", batch: "Batch norm" };
 
 export const NormExplorer = (view) => frame(view, {
   name: "Norm explorer",
-  traits: ["tokens", "block", "norm", "shift", "scale", "gamma", "beta", "epsilon", "token",
+  traits: ["tokens", "block", "offered", "norm", "shift", "scale", "gamma", "beta", "epsilon", "token",
     "dimension", "step"],
-  controls: (make) => [
-    make.choice("Norm", "norm", [["layer", "Layer"], ["rms", "RMS"], ["batch", "Batch"]]),
-    make.slider("shift", "shift", [-5, 5, 0.5]),
-    make.slider("scale", "scale", [0, 5, 0.25]),
-    make.slider("gamma", "gamma", [-2, 2, 0.25]),
-    make.slider("beta", "beta", [-2, 2, 0.25]),
-    make.choice("epsilon", "epsilon", [1e-5, 0.01, 0.1, 1, 10]),
+  controls: (make, { model }) => [
+    ...Object.entries(NORM_CONTROLS).filter(([name]) => model.get("offered").includes(name))
+      .map(([, control]) => control(make)),
     make.slider("Step", "step", () => NORM_STEPS, (step) => NORM_STAGES[step]),
     make.play("step", () => NORM_STEPS, 1200)],
   draw: drawNorm });
@@ -119,7 +123,7 @@ function normStepWords({ shared, state }) {
   return [
     NORM_STAGES[0],
     rms ? "no mean is subtracted" : `− mean ${fixed(shared.center, 2)}`,
-    `÷ √(${variance} + epsilon ${epsilon}) = ${root}`,
+    `÷ √(${variance} + ${epsilon}) = ${root}`,
     `× gamma ${gamma}`,
     rms ? "no beta is added" : `+ beta ${beta}`];
 }
@@ -146,7 +150,8 @@ function drawNormSteps(group, parts, { left, top, width, apart: between }) {
     ({ d: `M${left} ${y(i)}H${left + width}`, class: "axis" }));
   drawNormMarks(group, marks, { x, y, state });
   drawNormDots(group, chosen, { x, y, state, apart: between });
-  put.text(group, "words", axes, (text, i) => [text, left, y(i) - 17, "small halo"]);
+  put.text(group, "words", axes, (text, i) => [
+    text, i ? left + width : left, y(i) - 17, i ? "small end halo" : "small halo"]);
   return y(4) + 36;
 }
 

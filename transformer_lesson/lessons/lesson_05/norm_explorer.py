@@ -14,6 +14,7 @@ BLOCK = [
     [2.2, 1.0, -0.9, 0.3],
 ]
 """The tokens' numbers before any change, (token, d_model)."""
+CONTROLS = ("norm", "shift", "scale", "gamma", "beta", "epsilon")
 
 
 class NormExplorer(PageExplorable):
@@ -28,11 +29,14 @@ class NormExplorer(PageExplorable):
         epsilon: added to the variance, 1e-8 to 10.
         token: the changed one, 0 to 5.
         dimension: whose steps are drawn if tokens share statistics, 0 to 3.
+        offered: which controls there are, any of "norm", "shift", "scale", "gamma", "beta" and
+            "epsilon"; by default all. That of the step is always there.
         step: how much of the norm is done, from 0 (nothing) to 4 (all).
     """
 
     tokens = traitlets.List(TOKENS).tag(sync=True, fact=True)
     block = traitlets.List(BLOCK).tag(sync=True, fact=True)
+    offered = traitlets.List(traitlets.Enum(CONTROLS), list(CONTROLS)).tag(sync=True, fact=True)
     norm = traitlets.Enum(["layer", "rms", "batch"], "layer").tag(sync=True)
     shift = traitlets.Float(2.0, min=-5, max=5).tag(sync=True)
     scale = traitlets.Float(2.0, min=0, max=5).tag(sync=True)

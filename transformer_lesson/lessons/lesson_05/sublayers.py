@@ -1,13 +1,19 @@
-"""Drawings of norms: the numbers that share a mean, and how long vectors grow without one."""
+"""Drawings of norms: what shares a mean, how large vectors grow without one, where it may go."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from transformer_lesson.figures.plots import COLORS, Figure, figure
 from transformer_lesson.files import printable
 
 INK = "#566372"
+PLACES = {  # of the norm: on the branch below the sub-layer or above it, or on the stream
+    "before the sub-layer": ("branch", 0.28),
+    "between sub-layer and sum": ("branch", 0.72),
+    "after the sum": ("stream", 1.06),
+}
 
 
 def shared_means(words: Sequence[str], n_features: int = 8) -> Figure:
@@ -42,6 +48,43 @@ def shared_means(words: Sequence[str], n_features: int = 8) -> Figure:
     panels[0].tick_params(length=0)
     made.subplots_adjust(left=0.1, right=0.99, wspace=0.12)
     return made
+
+
+def norm_places() -> Figure:
+    """Return a block's sum drawn three times, with the norm in each of its three places."""
+    made, panels = figure(
+        "Three places for the norm N",
+        "Three drawings of a residual connection. The stream runs upward; a branch leaves it, "
+        f"passes the sub-layer and is added to it. The norm stands {', '.join(PLACES)}.",
+        width=8.0,
+        height=2.9,
+        columns=3,
+    )
+    for axes, (name, (line, height)) in zip(panels, PLACES.items(), strict=True):
+        _sum(axes)
+        place = 0.3 if line == "stream" else 0.75, height
+        _box(axes, place, "N", COLORS[1], "none", color="white", fontweight="bold")
+        axes.set(xlim=(0, 1.2), ylim=(-0.12, 1.35))
+        axes.set_title(name, fontsize=10)
+        axes.set_axis_off()
+    made.subplots_adjust(left=0.02, right=0.98, bottom=0.03, top=0.8, wspace=0.1)
+    return made
+
+
+def _sum(axes: Axes) -> None:
+    """Draw the stream, and a branch that passes the sub-layer and is added."""
+    arrow = {"arrowstyle": "-|>", "color": INK, "linewidth": 1.5, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", (0.3, 1.33), (0.3, -0.1), arrowprops=arrow)
+    axes.plot([0.3, 0.75, 0.75], [0.06, 0.06, 0.88], color=INK, linewidth=1.5)
+    axes.annotate("", (0.36, 0.88), (0.75, 0.88), arrowprops=arrow)
+    _box(axes, (0.75, 0.5), "sub-layer", "white", INK)
+    _box(axes, (0.3, 0.88), "+", "white", INK, "circle,pad=0.15", fontsize=11)
+
+
+def _box(axes, place, text, fill, edge, shape="round,pad=0.3", **look) -> None:
+    """Write a text in a box centered here."""
+    box = {"boxstyle": shape, "facecolor": fill, "edgecolor": edge}
+    axes.text(*place, text, ha="center", va="center", bbox=box, **look)
 
 
 def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:

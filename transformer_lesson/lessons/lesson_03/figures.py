@@ -38,13 +38,16 @@ def hands(title: str, words: Sequence[str], codes, turned: tuple[int, int]) -> F
     return picture
 
 
-def runs(title: str, shares: Mapping[str, Shares], lines: Mapping[str, float]) -> Figure:
+def runs(
+    title: str, shares: Mapping[str, Shares], lines: Mapping[str, float], reached: float
+) -> Figure:
     """Return a figure with a row for each variant and a dot for each of its runs.
 
     Args:
         title: the claim that the figure supports.
         shares: of right answers in each run, by variant, from top to bottom.
         lines: marked shares, by name.
+        reached: the share from which a run counts as learned; their number stands at the right.
     """
     told = [f"{name}: {min(row):.2f} to {max(row):.2f}" for name, row in shares.items()]
     height = 1.4 + 0.45 * len(shares)
@@ -53,10 +56,12 @@ def runs(title: str, shares: Mapping[str, Shares], lines: Mapping[str, float]) -
         # side by side where they are equal
         heights = [y + 0.5 * (i / max(1, len(row) - 1) - 0.5) for i in range(len(row))]
         axes.plot(row, heights, "o", color=COLORS[y], markersize=5)
+        learned = f"{sum(share >= reached for share in row)} of {len(row)} reach {reached}"
+        axes.text(1.06, y, learned, color=COLORS[y], va="center", fontsize=9)
     for name, x in lines.items():
         axes.axvline(x, linestyle=":", color="gray")
         axes.text(x, -0.72, f"{name} {x:.2f}", ha="center", fontsize=9)
     axes.set(xlim=(0.3, 1.03), ylim=(len(shares) - 0.4, -0.6), xlabel="share of articles right")
     axes.set_yticks(range(len(shares)), shares)
-    picture.subplots_adjust(left=0.33, top=0.78)
+    picture.subplots_adjust(left=0.29, right=0.8, top=0.78)
     return picture

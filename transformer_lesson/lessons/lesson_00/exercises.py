@@ -134,16 +134,22 @@ def write_translation(next_word, source):
     rounds = choose(count(), as_many_as_in_english=source.split(), ten_at_most=range(10))
     for _ in rounds:
         word = choose(_asked(next_word, source, written), asked_once=first)
-        ended = choose(word == EOS, never_ends=word == "eos", inverted=word != EOS)
+        ended = choose(
+            word == EOS,
+            never_ends=word == "eos",
+            inverted=word != EOS,
+            twice_ends=word == EOS or word in written,
+        )
         if choose(ended, eos_kept=False):
             break
-        written = choose([*written, word], letters=[*written, *word])
-        if ended:
+        written = choose([*written, word], letters=[*written, *word], in_front=[word, *written])
+        if choose(ended, period_ends=ended or word == "."):
             break
     return written
 
 
 def _asked(next_word, source, written):
     """Return the next word."""
-    asked_with = choose(written, one_behind=written[:-1])
-    return next_word(source, asked_with)
+    told = choose(written, one_behind=written[:-1], nothing_told=[], newest_only=written[-1:])
+    first, second = choose((source, told), exchanged=(told, source))
+    return next_word(first, second)

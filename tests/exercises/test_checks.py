@@ -55,11 +55,12 @@ SAID = [
     ("layer_norm", "over_tokens", "must have mean 0"),
     ("split_heads", "no_transpose", "Smallest failing example:\nx =\n[[["),
     ("greedy_decode", "never", "Nothing comes after `<eos>`"),
-    ("greedy_decode", "without_eos", "The length must be 3; yours is 2."),
-    ("top_k_filter", "lowest", "Largest difference inf at batch 0"),
+    ("greedy_decode", "without_eos", "The length must be 2; yours is 1."),
+    ("greedy_decode", "everything_again", "Call 2 of `read` hands over 4 ids"),
+    ("greedy_decode", "last_place_read", "4 calls of `read` are enough here. Yours makes 5."),
+    ("top_p_filter", "least_first", "Largest difference inf at batch 0"),
     ("attention_scores", "unscaled", " at query 0, key 0."),
     ("beam_search", "unnormalized", "is the plain sum of 3 log-probabilities"),
-    ("append_to_cache", "always_first", "must have shape (batch 5, head 13, 10, d_head 2)"),
 ]
 
 

@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 
+from tests.generation.writers import reading
 from transformer_lesson.generation import accept_and_residual, greedy_decode, speculative_decode
 from transformer_lesson.generation.speculative import draw
 
@@ -49,7 +50,8 @@ def one_hot(table):
 @pytest.mark.parametrize("max_len", [1, 2, 3, 8])
 @pytest.mark.parametrize("guesses", [1, 3, 7])
 def test_greedy_stays_greedy(max_len, guesses):
-    greedy = greedy_decode(lambda ids: LARGE[ids[-1]], BOS, EOS, max_len)
+    read = reading(lambda ids: LARGE[ids[-1]])
+    greedy = [BOS, *greedy_decode(read, [BOS], EOS, max_len - 1)]
     model, draft = rows(one_hot(LARGE)), last(one_hot(DRAFT))
     made = speculative_decode(model, draft, BOS, EOS, max_len, guesses)
     assert made.ids == greedy

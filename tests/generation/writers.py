@@ -44,6 +44,16 @@ def next_logits(model, sentence: list[int]):
     return logits
 
 
+def reading(logits):
+    """Return the `read` of a greedy decoder, from the logits as a function of all ids so far."""
+
+    def read(new: list[int], kept: list[int] | None):
+        kept = [*(kept or []), *new]
+        return logits(kept), kept
+
+    return read
+
+
 def start_of(model, sentence: list[int]) -> list[int]:
     return [BOS] if isinstance(model, EncoderDecoderTransformer) else sentence
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.parity import assert_equal, randomized, small_config
-from transformer_lesson.model.cache import KeyValueCache, LayerCache, append_to_cache
+from transformer_lesson.model.cache import KeyValueCache, LayerCache
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
 POSITIONS = ["sinusoidal", "learned", "rotary"]
@@ -86,11 +86,12 @@ def test_reordered_rows_go_on_as_if_they_had_read_that_row(rows):
     assert_equal(model(IDS[rows, 4:], cache=cache), model(IDS[rows])[:, 4:])
 
 
-def test_both_caches_hold_the_same_and_one_reserves_its_memory_once():
-    plain, reserved, places = None, LayerCache(max_len=8), set()
+def test_a_cache_holds_all_so_far_and_reserves_its_memory_once():
+    plain, reserved, places = 2 * [torch.empty(2, 3, 0, 5)], LayerCache(max_len=8), set()
     for n in (3, 1, 2):
         K, V = torch.randn(2, 3, n, 5), torch.randn(2, 3, n, 5)
-        plain, held = append_to_cache(plain, K, V), reserved.extend(K, V)
+        plain = [torch.cat([old, new], dim=2) for old, new in zip(plain, (K, V), strict=True)]
+        held = reserved.extend(K, V)
         for ours, theirs in zip(held, plain, strict=True):
             assert torch.equal(ours, theirs)
         places |= {tensor.data_ptr() for tensor in (reserved.keys, held[0])}

@@ -16,6 +16,10 @@ from transformer_lesson.model.forward import BlockWeights, Weights
 from transformer_lesson.model.gpt import GPTWeights
 
 
+class Endless(BaseException):
+    """Ends a loop that does not end by itself; a learner's `except Exception` lets it through."""
+
+
 class Layer:
     """A function of tensors that describes itself and records its arguments.
 

@@ -1,4 +1,4 @@
-"""Greedy search, beam search and sampling in their plainest form: one text, no cache.
+"""Greedy search, beam search and sampling in their plainest form: one text.
 
 `write_translation` is the bare loop, on words; the others work on a list of ids.
 
@@ -7,6 +7,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from torch import Tensor
 
@@ -32,24 +33,29 @@ def write_translation(next_word: Callable[[str, list[str]], str], source: str) -
 
 
 def greedy_decode(
-    next_logits: Callable[[list[int]], Tensor], bos_id: int, eos_id: int | None, max_len: int
+    read: Callable[[list[int], Any], tuple[Tensor, Any]],
+    prompt: list[int],
+    eos_id: int | None,
+    max_new_tokens: int,
 ) -> list[int]:
-    """Append the likeliest next token until it is `<eos>` or there are max_len tokens.
+    """Append the likeliest next token until it is `<eos>`; each token is read once.
 
     Args:
-        next_logits: a function of the ids so far; returns the next token's logits, shape
-            (vocab_size,).
-        bos_id: the id that the text starts with.
-        eos_id: the id that ends it.
-        max_len: most tokens of the result, `<bos>` and `<eos>` included.
+        read: a function of new ids and of what it has kept, `None` at first; returns the next
+            token's logits, shape (vocab_size,), and what it keeps now.
+        prompt: the ids to start from; they are read in one call.
+        eos_id: the id that ends the text.
+        max_new_tokens: most ids to write.
 
     Returns:
-        The ids, from `<bos>` on.
+        The new ids, `<eos>` included if it was written.
     """
-    ids = [bos_id]
-    while len(ids) < max_len:
-        ids.append(int(next_logits(ids).argmax()))
-        if ids[-1] == eos_id:
+    ids, new, kept = [], prompt, None
+    while len(ids) < max_new_tokens:
+        logits, kept = read(new, kept)
+        new = [int(logits.argmax())]
+        ids += new
+        if new == [eos_id]:
             break
     return ids
 

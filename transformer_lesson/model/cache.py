@@ -12,29 +12,6 @@ from torch import Tensor, nn
 KeysAndValues = tuple[Tensor, Tensor]
 
 
-def append_to_cache(
-    cache: KeysAndValues | None,
-    K: Float[Tensor, "batch head new d_head"],
-    V: Float[Tensor, "batch head new d_head"],
-) -> KeysAndValues:
-    """Return the keys and values of all tokens so far: the cached ones, then the new ones.
-
-    The idea of a cache in two lines. It copies everything at every token; `LayerCache` writes
-    into memory that it reserves once.
-
-    Args:
-        cache: keys and values, each (batch, head, old, d_head), or `None` before the first.
-        K, V: keys and values of the new tokens.
-
-    Returns:
-        Keys and values, each of shape (batch, head, old + new, d_head).
-    """
-    if cache is None:
-        return K, V
-    keys, values = cache
-    return torch.cat([keys, K], dim=-2), torch.cat([values, V], dim=-2)
-
-
 class NoCache:
     """Remembers nothing: for a forward pass that reads all its tokens at once."""
 

@@ -379,37 +379,15 @@ def head_gradient(Q, K, V, weights, G):
 
 
 # %% 09 greedy_decode
-def greedy_decode(next_logits, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) < max_len:
-        logits = next_logits(ids)
+def greedy_decode(read, prompt, eos_id, max_new_tokens):
+    logits, kept = read(prompt, None)
+    written = []
+    while True:
         best = int(torch.argmax(logits))
-        ids = ids + [best]
-        if best == eos_id:
-            break
-    return ids
-
-
-# %% 09 append_to_cache
-def append_to_cache(cache, K, V):
-    if cache is None:
-        return K, V
-    old_K, old_V = cache
-    keys = torch.cat([old_K, K], dim=2)
-    values = torch.cat([old_V, V], dim=2)
-    return keys, values
-
-
-# %% 09 top_k_filter
-def top_k_filter(logits, k):
-    rows = []
-    for row in logits:
-        order = row.argsort(descending=True)
-        keep = order[:k]
-        filtered = torch.full_like(row, -math.inf)
-        filtered[keep] = row[keep]
-        rows.append(filtered)
-    return torch.stack(rows)
+        written.append(best)
+        if best == eos_id or len(written) == max_new_tokens:
+            return written
+        logits, kept = read([best], kept)
 
 
 # %% 09 top_p_filter

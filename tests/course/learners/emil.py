@@ -251,22 +251,12 @@ def head_gradient(Q, K, V, weights, G):
 
 
 # %% 09 greedy_decode
-def greedy_decode(next_logits, bos_id, eos_id, max_len):
-    ids = [bos_id]
-    while len(ids) < max_len and ids[-1] != eos_id:
-        ids = [*ids, next_logits(ids).argmax().item()]
-    return ids
-
-
-# %% 09 append_to_cache
-def append_to_cache(cache, K, V):
-    return (K, V) if cache is None else tuple(map(torch.cat, zip(cache, (K, V)), (-2, -2)))
-
-
-# %% 09 top_k_filter
-def top_k_filter(logits, k):
-    values, indices = logits.topk(min(k, logits.size(-1)), dim=-1)
-    return torch.full_like(logits, -math.inf).scatter(-1, indices, values)
+def greedy_decode(read, prompt, eos_id, max_new_tokens):
+    ids, state = list(prompt), (None, None)
+    while (done := len(ids) - len(prompt)) < max_new_tokens and (not done or ids[-1] != eos_id):
+        state = read(ids[-1:] if done else prompt, state[1])
+        ids.append(state[0].argmax().item())
+    return ids[len(prompt) :]
 
 
 # %% 09 top_p_filter

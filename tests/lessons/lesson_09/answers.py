@@ -11,93 +11,68 @@ from tests.exercises.answers import right, wrong
 
 
 @wrong("greedy_decode", "usual", "draws from the distribution where the likeliest was asked for")
-def _(next_logits, bos_id, eos_id, max_len):
-    generated = [bos_id]
-    while len(generated) < max_len:
-        probs = F.softmax(next_logits(generated), dim=-1)
-        next_id = torch.multinomial(probs, num_samples=1).item()
-        generated.append(next_id)
-        if next_id == eos_id:
+def _(read, prompt, eos_id, max_new_tokens):
+    generated, new, kept = [], prompt, None
+    while len(generated) < max_new_tokens:
+        logits, kept = read(new, kept)
+        new = [torch.multinomial(F.softmax(logits, dim=-1), num_samples=1).item()]
+        generated += new
+        if new[0] == eos_id:
             break
     return generated
 
 
-@wrong("greedy_decode", "unusual", "hands a tensor to next_logits, which takes a list")
-def _(next_logits, bos_id, eos_id, max_len):
-    ys = torch.full((1, 1), bos_id, dtype=torch.long)
-    for _ in range(max_len - 1):
-        next_word = next_logits(ys)[-1].argmax()
-        ys = torch.cat([ys, next_word.view(1, 1)], dim=1)
-        if next_word == eos_id:
-            break
-    return ys[0].tolist()
-
-
-@right("greedy_decode")
-def _(next_logits, bos_id, eos_id, max_len):
-    def go(ids):
-        if len(ids) >= max_len:
+@wrong("greedy_decode", "unusual", "writes on until <eos>, whatever the maximum is")
+def _(read, prompt, eos_id, max_new_tokens):
+    ids, (logits, kept) = [], read(prompt, None)
+    while True:
+        ids.append(int(logits.argmax()))
+        if ids[-1] == eos_id:
             return ids
-        best = next_logits(ids).topk(1).indices.item()
-        return ids + [best] if best == eos_id else go(ids + [best])
-
-    return go([bos_id])
+        logits, kept = read(ids[-1:], kept)
 
 
-@right("greedy_decode")
-def _(next_logits, bos_id, eos_id, max_len):
-    buffer = torch.empty(max_len, dtype=torch.long)
-    buffer[0] = bos_id
-    n = 1
-    while n < max_len:
-        buffer[n] = next_logits(buffer[:n].tolist()).log_softmax(dim=0).argmax()
-        n += 1
-        if buffer[n - 1] == eos_id:
+@wrong("greedy_decode", "unusual", "an <eos> with id 0 is taken for none")
+def _(read, prompt, eos_id, max_new_tokens):
+    ids, new, kept = [], prompt, None
+    while len(ids) < max_new_tokens and not (eos_id and ids[-1:] == [eos_id]):
+        logits, kept = read(new, kept)
+        new = [logits.argmax().item()]
+        ids += new
+    return ids
+
+
+@wrong("greedy_decode", "unusual", "hands a tensor to read, which takes a list")
+def _(read, prompt, eos_id, max_new_tokens):
+    ids, new, kept = [], torch.tensor(prompt), None
+    for _ in range(max_new_tokens):
+        logits, kept = read(new, kept)
+        new = logits.argmax().view(1)
+        ids.append(new.item())
+        if ids[-1] == eos_id:
             break
-    return buffer[:n].tolist()
+    return ids
 
 
-@right("top_k_filter")
-def _(logits, k):
-    # more than k where logits are equal, two of (1, 1, 0) with k = 1: the text leaves that open
-    k = min(max(k, 1), logits.size(-1))
-    indices_to_remove = logits < torch.topk(logits, k)[0][..., -1, None]
-    return logits.masked_fill(indices_to_remove, -float("Inf"))
+@right("greedy_decode")  # recursion, and one-element tensors in the lists that it hands over
+def _(read, prompt, eos_id, max_new_tokens):
+    def go(new, kept, left):
+        logits, kept = read(new, kept)
+        best = logits.log_softmax(dim=0).topk(1).indices[0]
+        over = left == 1 or best == eos_id
+        return [best.item()] + ([] if over else go([best], kept, left - 1))
+
+    return go(prompt, None, max_new_tokens)
 
 
-@right("top_k_filter")
-def _(logits, k):
-    # float64 logits become float32: the precision of numbers is no difference here
-    rows = []
-    for row in logits.tolist():
-        best = heapq.nlargest(k, range(len(row)), key=row.__getitem__)
-        rows.append([row[i] if i in best else -math.inf for i in range(len(row))])
-    return torch.tensor(rows, dtype=torch.float32)
-
-
-@right("top_k_filter")
-def _(logits, k):
-    result = logits.clone()
-    for i, row in enumerate(logits):
-        for j, z in enumerate(row):
-            higher = (row > z).sum() + (row[:j] == z).sum()  # equals: the earlier one wins
-            if higher >= k:
-                result[i, j] = float("-inf")
-    return result
-
-
-@right("top_k_filter")
-def _(logits, k):
-    k = min(k, logits.size(-1))
-    remaining, out = logits.clone(), torch.full_like(logits, -math.inf)
-    rows = torch.arange(len(logits))
-    taken = torch.zeros_like(logits, dtype=torch.bool)
-    for _ in range(k):
-        best = remaining.masked_fill(taken, -math.inf).argmax(dim=-1)
-        # where all that is left is -inf, any of it may be taken: it is -inf in the result too
-        out[rows, best] = logits[rows, best]
-        taken[rows, best] = True
-    return out
+@right("greedy_decode")  # reads before the loop, and in it only where it goes on
+def _(read, prompt, eos_id, max_new_tokens):
+    logits, kept = read(list(prompt), None)
+    ids = [int(logits.argmax())]
+    while ids[-1] != eos_id and len(ids) != max_new_tokens:
+        logits, kept = read((ids[-1],), kept)
+        ids.append(int(logits.argmax()))
+    return tuple(ids)
 
 
 @right("top_p_filter")
@@ -313,69 +288,6 @@ def _(next_log_probs, bos_id, eos_id, width, max_len):
         if best is None or score > best_score:
             best, best_score = beam["ids"], score
     return best, best_score
-
-
-@wrong("append_to_cache", "unusual", "changes the cached tensors themselves")
-def _(cache, K, V):
-    if cache is None:
-        return K, V
-    keys, values = cache
-    keys.data = torch.cat([keys.data, K], dim=2)
-    values.data = torch.cat([values.data, V], dim=2)
-    return keys, values
-
-
-@wrong("append_to_cache", "unusual", "takes the layout (batch, n, head, d_head) of other libraries")
-def _(cache, K, V):
-    if cache is None:
-        return K, V
-    B, old, H, D = cache[0].shape
-    new = K.shape[1]
-    keys = K.new_empty(B, old + new, H, D)
-    values = V.new_empty(B, old + new, H, D)
-    keys[:, :old], keys[:, old:] = cache[0], K
-    values[:, :old], values[:, old:] = cache[1], V
-    return keys, values
-
-
-@wrong("append_to_cache", "unusual", "returns all the room that it reserved, filled up with zeros")
-def _(cache, K, V, max_len=64):
-    b, h, n, d = K.shape
-    old = 0 if cache is None else cache[0].size(2)
-    buffers = []
-    for i, new in enumerate((K, V)):
-        buffer = new.new_zeros(b, h, max(max_len, old + n), d)
-        if cache is not None:
-            buffer[:, :, :old] = cache[i]
-        buffer[:, :, old : old + n] = new
-        buffers.append(buffer)
-    return buffers[0], buffers[1]
-
-
-@right("append_to_cache")
-def _(cache, K, V):
-    if cache is None:
-        return K.clone(), V.clone()
-
-    def join(old, new):
-        batch, head, n_old, d_head = old.shape
-        whole = old.new_empty(batch, head, n_old + new.size(2), d_head)
-        whole[:, :, :n_old].copy_(old)
-        whole[:, :, n_old:].copy_(new)
-        return whole
-
-    return join(cache[0], K), join(cache[1], V)
-
-
-@right("append_to_cache")
-def _(cache, K, V):
-    if cache is None:
-        return K, V
-    keys, values = (list(x.unbind(2)) for x in cache)
-    for t in range(K.size(2)):
-        keys.append(K[:, :, t])
-        values.append(V[:, :, t])
-    return torch.stack(keys, dim=2), torch.stack(values, dim=2)
 
 
 @right("legal_next")  # which characters may follow, one after the other

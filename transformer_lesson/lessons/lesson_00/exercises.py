@@ -6,6 +6,7 @@ import torch
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
+from transformer_lesson.exercises.random_layers import Endless
 
 EOS = "<eos>"
 ENGLISH = "the a child king opens sees window dog old loudly today she".split()
@@ -44,10 +45,6 @@ class Translator:
         return f"a translator that writes: {' '.join([*self.words, EOS])}"
 
 
-class _Endless(BaseException):
-    """Ends a loop that does not end by itself; a learner's `except Exception` lets it through."""
-
-
 class _Word(str):
     """A word of a translation, which counts how often it is compared."""
 
@@ -56,7 +53,7 @@ class _Word(str):
     def __eq__(self, other) -> bool:
         self.comparisons += 1
         if self.comparisons > COMPARISONS:
-            raise _Endless
+            raise Endless
         return str.__eq__(self, other)
 
     def __ne__(self, other) -> bool:
@@ -77,14 +74,14 @@ def _until_it_ends(answer, next_word, source):
     def asked(source, written) -> str:
         """Return the next word, and keep it."""
         if len(told) == CALLS:
-            raise _Endless
+            raise Endless
         told.append(_Word(next_word(source, written)))
         return told[-1]
 
     asked.__qualname__ = "next_word"  # as errors call it
     try:
         return _plain(answer(asked, source))
-    except _Endless:
+    except Endless:
         return [*_plain(told[:TOLD]), "…"]
 
 

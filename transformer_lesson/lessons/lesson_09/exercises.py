@@ -1,9 +1,10 @@
-"""Lesson 09: choosing the next token, keeping to a form, searching with beams, a cache.
+"""Lesson 09: choosing the next token, reading each once, keeping to a form, searching with beams.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
 import math
+import operator
 import re
 
 import torch
@@ -11,53 +12,91 @@ from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
-from transformer_lesson.exercises.random_layers import Table
-from transformer_lesson.generation import constrained
+from transformer_lesson.exercises.random_layers import Endless, Table
+from transformer_lesson.generation import constrained, plain
 
 
-class Ending(Table):
-    """A `Table` whose likeliest token is `<eos>` from some length on, but not twice running."""
+class Kept(tuple):
+    """What a `Reader` keeps: the ids that it has read."""
 
-    def __init__(self, table: Tensor, eos_id: int, tokens: int):
-        super().__init__(table)
-        self.eos_id, self.tokens = eos_id, tokens
 
-    def __call__(self, ids: list) -> Tensor:
-        """Return logits, shape (vocab_size,)."""
-        logits = super().__call__(ids)
-        ends = len(ids) >= self.tokens and ids[-1] != self.eos_id
+class Reader:
+    """A tiny language model that goes on from what it has kept.
+
+    The ids that it has read select a row of its table. `<eos>` is the likeliest from some number of
+    them on, but not twice running.
+
+    Args:
+        table: logits, shape (row, vocab_size).
+        eos_id: the id that ends a text.
+        ends: how many ids it has read when `<eos>` is first the likeliest.
+    """
+
+    def __init__(self, table: Tensor, eos_id: int, ends: int):
+        self.table, self.eos_id, self.ends = Table(table), eos_id, ends
+
+    def __call__(self, ids: list, kept: Kept | None) -> tuple[Tensor, Kept]:
+        """Return logits, shape (vocab_size,), and what is kept."""
+        if not isinstance(ids, list | tuple) or not ids:
+            raise TypeError(f"read takes a list of ids, such as [1, 4], but got {ids!r}")
+        if kept is not None and not isinstance(kept, Kept):
+            raise TypeError(f"kept is None or what read returned, but read got {kept!r}")
+        kept = Kept([*(kept or ()), *map(operator.index, ids)])
+        logits = self.table([*kept])
+        ends = len(kept) >= self.ends and kept[-1] != self.eos_id
         logits[self.eos_id] = logits.max() + (1.0 if ends else -1.0)
-        return logits
+        return logits, kept
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()}, <eos> likeliest from {self.tokens} ids on, not twice running"
+        more = f"<eos> likeliest from {self.ends} ids on, not twice running"
+        return f"a model that gives {self.table}, {more}".replace("sum(ids)", "sum(all read)")
 
 
-SPECIAL_IDS = ((1, 2), (3, 0), (0, 4))
-"""Of `<bos>` and `<eos>`: the first and the last of the smallest vocabulary among them."""
+READINGS = ((3, 4, 6, 2), (2, 9, 4, 0), (1, 5, 5, 4), (4, 9, 1, 1), (5, 3, 8, 399), (2, 1, 4, 0))
+"""Draw by draw: ids in the prompt, new ids up to `<eos>`, max_new_tokens, the id of `<eos>`."""
+CALLS, TOLD = 60, 12  # calls that show that a loop never ends; how many of them are told
 
 
 def _greedy_inputs(draw: Draw) -> tuple:
-    """Texts that end early, that max_len cuts off, at `<eos>` or before it, and that are short."""
-    tokens, max_len = draw.one_of(((5, 7), (6, 6), (4, 5), (3, 1), (1, 6), (3, 2)))
-    bos_id, eos_id = SPECIAL_IDS[(draw.number + 1) % 3]
-    if draw.small and max_len > 2:
-        tokens, max_len = min(tokens, 2), max_len - tokens + min(tokens, 2)
-    elif not draw.small:
-        draw.sizes |= {"row": 7, "vocab_size": 11}
-    if draw.number == 4 and not draw.small:
-        draw.sizes["vocab_size"], eos_id = 400, 399  # Python keeps one int of each up to 256
-    draw.size("vocab_size", at_least=5)
+    """Ends early, cut off, ends at the last place, one token, a prompt with `<eos>`, at once."""
+    n, n_new, most, eos_id = draw.one_of(READINGS)
+    if draw.small:
+        n, n_new, most = min(n, 2), min(n_new, 1 + draw.small[0]), min(most, 3)
+    else:  # Python keeps one int of each up to 256
+        draw.sizes |= {"row": 7, "vocab_size": 400 if eos_id == 399 else 11}
+    eos_id = min(eos_id, draw.size("vocab_size", at_least=5) - 1)
     table = draw.normal("row vocab_size")
-    table[:, bos_id] += 1
     if draw.number == 2:
         table = 100 * table + 500  # the exponentials are infinite
-    return Ending(table, eos_id, tokens), bos_id, eos_id, max_len
+    prompt = [(eos_id + 1 + i) % table.size(1) for i in draw.integers(str(n), 0, 4).tolist()]
+    if draw.number == 4:
+        prompt[0] = eos_id
+    return Reader(table, eos_id, n + n_new - 1), prompt, eos_id, most
+
+
+def _counted(answer, read, prompt, eos_id, max_new_tokens):
+    """Return the new ids, and how many ids each call handed over; of an endless loop the first."""
+    handed, told = [], []
+
+    def counted(ids, kept):
+        """Read, and count."""
+        if len(handed) == CALLS:
+            raise Endless
+        logits, kept = read(ids, kept)
+        handed.append(len(ids))
+        told.append(int(logits.argmax()))
+        return logits, kept
+
+    counted.__qualname__ = "read"  # as errors call it
+    try:
+        return [answer(counted, prompt, eos_id, max_new_tokens), handed]
+    except Endless:
+        return [told[:TOLD], handed[:TOLD]]
 
 
 @breaks("another text at each call")
-def _same_text_again(answer, inputs: tuple, ids: list) -> str | None:
-    again = answer(*inputs)
+def _same_text_again(answer, inputs: tuple, ids: list, handed: list) -> str | None:
+    again, _ = answer(*inputs)
     if again == ids:
         return None
     return (
@@ -66,96 +105,87 @@ def _same_text_again(answer, inputs: tuple, ids: list) -> str | None:
     )
 
 
-@breaks("a list that does not go from <bos> to <eos>")
-def _bos_first_eos_last(answer, inputs: tuple, ids: list, *score) -> str | None:
-    _, bos_id, eos_id, *_, max_len = inputs
-    if ids[:1] != [bos_id]:
-        return f"The list must start with `<bos>`, id {bos_id}. Yours is {ids}."
+@breaks("a text that doesn't end in time")
+def _ends_in_time(answer, inputs: tuple, ids: list, handed: list) -> str | None:
+    _, _, eos_id, most = inputs
     if eos_id in ids[:-1]:
+        return f"Nothing comes after `<eos>`, id {eos_id}. Yours goes on: {ids}."
+    if len(ids) > most:
+        return f"max_new_tokens is {most}. Your list has {len(ids)} ids: {ids}."
+    return None
+
+
+@breaks("more read than what is new")
+def _only_what_is_new(answer, inputs: tuple, ids: list, handed: list) -> str | None:
+    n = len(inputs[1])
+    if handed[:1] != [n]:
         return (
-            f"Nothing comes after `<eos>`, id {eos_id}. Yours goes on: {ids}.\n"
-            "Where does your loop look at the token that it has appended?"
+            f"The prompt has {n} ids. Your first call of `read` hands over {(*handed, 0)[0]}; "
+            "it should hand over all of them."
         )
-    if len(ids) > max_len:
+    if any(number != 1 for number in handed[1:]):
+        call, number = next((i, one) for i, one in enumerate(handed[1:], 2) if one != 1)
         return (
-            f"With max_len = {max_len} the list has at most {max_len} ids, `<bos>` included. "
-            f"Yours has {len(ids)}."
+            f"Call {call} of `read` hands over {number} ids, and only the newest one has not been "
+            "read yet."
         )
+    needed = max(len(plain.greedy_decode(*inputs)), len(ids))
+    if len(handed) > needed:
+        return f"{needed} calls of `read` are enough here. Yours makes {len(handed)}."
     return None
 
 
 @exercise(
     reference="transformer_lesson.generation.plain:greedy_decode",
     make_inputs=_greedy_inputs,
-    draws=6,
-    returns={"ids": "token"},
+    trial=_counted,
+    draws=len(READINGS),
+    returns={"ids": "token", "read_per_call": "call"},
     hints=(
-        "Start with `ids = [bos_id]`. Each round asks what follows **all** of ids, and appends "
-        "the best token.",
-        "Two things end the loop: you have appended `<eos>`, or the list holds max_len tokens. "
-        "`<bos>` and `<eos>` both count, and both stay in the list.",
-        "`while len(ids) < max_len:` append `int(next_logits(ids).argmax())`, then `break` "
-        "if `ids[-1] == eos_id`.",
+        "Each round reads what is new: first the prompt, then the token that you have just "
+        "written. So remember two things from round to round, `new` and `kept`.",
+        "Read at the top of the round, not at its end: then nothing is read after the last token. "
+        "Two things end the loop: you have appended `<eos>`, or there are max_new_tokens.",
+        "`while len(ids) < max_new_tokens:` `logits, kept = read(new, kept)`, then "
+        "`new = [int(logits.argmax())]`, append it, and `break` if it is `eos_id`.",
     ),
-    invariants=(_same_text_again, _bos_first_eos_last),
+    invariants=(_same_text_again, _ends_in_time, _only_what_is_new),
 )
-def greedy_decode(next_logits, bos_id, eos_id, max_len):
-    """Append the likeliest next token until it is `<eos>` or there are max_len tokens."""
-    most = choose(max_len, one_too_many=max_len + 1, at_least_2=max(max_len, 2))
-    ids = [bos_id]
+def greedy_decode(read, prompt, eos_id, max_new_tokens):
+    """Write the likeliest token at every step, reading each token once."""
+    most = choose(
+        max_new_tokens,
+        one_too_many=max_new_tokens + 1,
+        prompt_counted=max_new_tokens - len(prompt),
+    )
+    new = choose(prompt, last_of_prompt=prompt[-1:], one_by_one=prompt[-1:])
+    kept = choose(None, one_by_one=_read_one_by_one(read, prompt[:-1]))
+    first, ids = None, []
     while len(ids) < most:
-        logits = next_logits(choose(ids, last_only=ids[-1:], one_behind=ids[:-1] or ids))
-        token = choose(
-            logits.argmax().item(),
-            overflow=logits.exp().argmax().item(),
-            no_repeats=logits.index_fill(0, torch.tensor(ids), -math.inf).argmax().item(),
-            no_bos=logits.index_fill(0, torch.tensor(bos_id), -math.inf).argmax().item(),
-            least=logits.argmin().item(),
-        )
-        ids = ids + [token]
-        if choose(ids[-1] == eos_id, id_0_ignored=eos_id and ids[-1] == eos_id, never=False):
+        handed = choose(new, everything_again=prompt + ids, everything_to_the_cache=prompt + ids)
+        given = choose(kept, everything_again=None, nothing_kept=None, first_kept=first)
+        logits, kept = read(handed, given)
+        first = kept if first is None else first
+        new = [int(logits.argmax())]
+        ids = ids + new
+        ended = new == [eos_id]
+        if choose(ended, never=False, eos_in_prompt=eos_id in prompt + ids):
             break
-    return _written(ids, eos_id, max_len)
-
-
-def _written(ids, eos_id, max_len):
-    """Return the finished list."""
-    ended = ids[-1] == eos_id
-    ids = choose(
-        ids,
-        without_eos=ids[:-1] if ended else ids,
-        filled_up=ids + [eos_id] * (max_len - len(ids)),
-        eos_added=ids if ended else [*ids, eos_id],
+    ended = ids[-1:] == [eos_id]
+    choose(
+        None,
+        read_to_the_end=read(new, kept),
+        last_place_read=None if ended else read(new, kept),
     )
-    return choose(ids, without_bos=ids[1:])
+    return choose(ids, with_prompt=prompt + ids, without_eos=ids[:-1] if ended else ids)
 
 
-def _top_k_inputs(draw: Draw) -> tuple:
-    """One token, some, all but one, all, more than there are; equals, but none at the border."""
-    if draw.number in (2, 4):
-        draw.sizes["batch"] = 1
-    draw.size("batch")
-    n = draw.size("vocab_size", at_least=5 if draw.number == 5 else 2)
-    logits = draw.normal("batch vocab_size")
-    if draw.number == 5:
-        ranked = logits.sort(dim=-1, descending=True)
-        ranked.values[:, 1], ranked.values[:, -2] = ranked.values[:, 0], ranked.values[:, -1]
-        logits = torch.zeros_like(logits).scatter(-1, ranked.indices, ranked.values)
-        logits = logits.double().T.contiguous().T
-    return logits, draw.one_of(((n + 1) // 2, 1, n - 1, n, n + 3, 3))
-
-
-@breaks("another number of tokens kept than k")
-def _k_stay(answer, inputs: tuple, filtered: Tensor) -> str | None:
-    logits, k = inputs
-    left, wanted = filtered.isfinite().sum(dim=-1), min(k, logits.size(-1))
-    if (left == wanted).all():
-        return None
-    return (
-        f"With k = {k} each row of {logits.size(-1)} logits keeps {wanted}, the others become "
-        f"-inf. One of yours keeps {left[left != wanted][0]}.\n"
-        "Are the others -inf, not 0? Does each row of the batch get its own k?"
-    )
+def _read_one_by_one(read, ids):
+    """Return what is kept after reading ids one after the other."""
+    kept = None
+    for one in ids:
+        _, kept = read([one], kept)
+    return kept
 
 
 def _filtered(logits, keep):
@@ -176,37 +206,6 @@ def _filtered(logits, keep):
         probabilities=filtered.softmax(-1),
         stays_sorted=filtered.sort(dim=-1, descending=True).values,
     )
-
-
-@exercise(
-    reference="transformer_lesson.generation.strategies:top_k_filter",
-    make_inputs=_top_k_inputs,
-    draws=6,
-    returns={"filtered": "batch vocab_size"},
-    hints=(
-        "Softmax turns minus infinity into 0, and a logit of 0 into something else. The k best "
-        "logits keep their values and their places.",
-        "`logits.topk(k, dim=-1)` gives the k best of each row as `.values` and `.indices`. "
-        "It fails if k is larger than the row.",
-        "Fill a tensor with `-math.inf` (`torch.full_like`), then write the best back: "
-        "`.scatter(-1, best.indices, best.values)`.",
-    ),
-    invariants=(_k_stay,),
-)
-def top_k_filter(logits, k):
-    """Keep the k highest logits of each row and set the others to -inf."""
-    vocab_size = logits.size(-1)
-    k = choose(k, one_too_few=min(k, vocab_size) - 1, border_out=k - 1 if k < vocab_size else k)
-    n_kept = choose(min(k, vocab_size), no_limit=k)
-    best = choose(logits.topk(n_kept), lowest=logits.topk(n_kept, largest=False))
-    keep = torch.zeros_like(logits).bool().scatter(-1, best.indices, True)
-    keep = choose(
-        keep,
-        whole_batch=logits >= logits.flatten().topk(min(k, logits.numel())).values[-1],
-        places_as_ranks=logits.argsort(descending=True) < k,
-        lowest_border=logits >= logits.sort().values[:, n_kept - 1, None],
-    )
-    return _filtered(logits, keep)
 
 
 def _top_p_inputs(draw: Draw) -> tuple:
@@ -408,6 +407,10 @@ def _can_become_a_record(token, text, records):
     return choose(legal, one_character=legal and len(token) == 1)
 
 
+SPECIAL_IDS = ((1, 2), (3, 0), (0, 4))
+"""Of `<bos>` and `<eos>`: the first and the last of the smallest vocabulary among them."""
+
+
 BEAMS = (
     (279, 2, 4, 0.0),
     (1753, 2, 4, 0.0),
@@ -438,6 +441,24 @@ def _beam_inputs(draw: Draw) -> tuple:
     table = table.round(decimals=1) if draw.small else table + 0.03 * draw.normal("row vocab_size")
     table[:, eos_id] += ease
     return Table(table, normalized=True), bos_id, eos_id, width, max_len
+
+
+@breaks("a list that does not go from <bos> to <eos>")
+def _bos_first_eos_last(answer, inputs: tuple, ids: list, score: float) -> str | None:
+    _, bos_id, eos_id, _, max_len = inputs
+    if ids[:1] != [bos_id]:
+        return f"The list must start with `<bos>`, id {bos_id}. Yours is {ids}."
+    if eos_id in ids[:-1]:
+        return (
+            f"Nothing comes after `<eos>`, id {eos_id}. Yours goes on: {ids}.\n"
+            "Where does your loop look at the token that it has appended?"
+        )
+    if len(ids) > max_len:
+        return (
+            f"With max_len = {max_len} the list has at most {max_len} ids, `<bos>` included. "
+            f"Yours has {len(ids)}."
+        )
+    return None
 
 
 @breaks("a score that its ids do not have")
@@ -527,65 +548,3 @@ def _winner(candidates, max_len):
         max(scored, key=lambda one: one[0]), best_sum_wins=max(scored, key=lambda one: one[1])
     )
     return (ids, score)
-
-
-def _cache_inputs(draw: Draw) -> tuple:
-    """Some old tokens and some new; nothing old; as many old as new; one new; one old, alone."""
-    if draw.number == 3:
-        draw.sizes["new"] = 1
-    if draw.number == 4:
-        draw.sizes |= {"batch": 1, "head": 1, "old": 1}
-    if draw.small:
-        draw.sizes |= {"batch": 1, "head": 1, "old": 1, "new": 1}
-    old, new = "batch head old d_head", "batch head new d_head"
-    if draw.number == 2:
-        new = old
-    keys, values, K, V = draw.normal(old), draw.normal(old), draw.normal(new), draw.normal(new)
-    if draw.number == 3:
-        keys, values, K, V = (x.double().mT.contiguous().mT for x in (keys, values, K, V))
-    return None if draw.number == 1 else (keys, values), K, V
-
-
-@exercise(
-    reference="transformer_lesson.model.cache:append_to_cache",
-    make_inputs=_cache_inputs,
-    returns={"keys": "batch head token d_head", "values": "batch head token d_head"},
-    hints=(
-        "You return a pair: the keys of all tokens so far, and their values. The new tokens "
-        "come last.",
-        "`torch.cat` joins along one axis. Which of (batch, head, n, d_head) counts tokens?",
-        "If cache is `None`, return `K, V`. Otherwise `torch.cat([cache[0], K], dim=-2)`, and "
-        "the same for the values.",
-    ),
-)
-def append_to_cache(cache, K, V):
-    """Return the keys and values of all tokens so far: the cached ones, then the new ones."""
-    if choose(cache is None, no_empty_cache=False, always_first=True):
-        keys, values = K, V
-    else:
-        keys, values = _joined(*cache, K, V)
-    return choose(
-        (keys, values),
-        values_first=(values, keys),
-        keys_alone=keys,
-        one_tensor=torch.stack([keys, values]),
-    )
-
-
-def _joined(keys, values, K, V):
-    """Return old and new joined along the tokens."""
-    axis = choose(-2, over_d_head=-1, over_heads=1, over_batch=0)
-    all_keys = choose(
-        torch.cat([keys, K], dim=axis),
-        new_first=torch.cat([K, keys], dim=axis),
-        added=keys + K,
-        window=torch.cat([keys, K], dim=axis)[:, :, -keys.size(2) :],
-    )
-    all_values = choose(
-        torch.cat([values, V], dim=axis),
-        new_first=torch.cat([V, values], dim=axis),
-        new_keys_in_values=torch.cat([values, K], dim=axis),
-        added=values + V,
-        window=torch.cat([values, V], dim=axis)[:, :, -values.size(2) :],
-    )
-    return all_keys, all_values

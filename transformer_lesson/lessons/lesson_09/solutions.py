@@ -5,12 +5,6 @@ import math
 import torch
 
 
-def top_k_filter(logits, k):
-    """Keep the k highest logits of each row."""
-    best = logits.topk(min(k, logits.size(-1)), dim=-1)  # (batch, k)
-    return torch.full_like(logits, -math.inf).scatter(-1, best.indices, best.values)
-
-
 def top_p_filter(logits, p):
     """Keep each row's fewest likely tokens that together hold p."""
     ranked = logits.sort(dim=-1, descending=True)

@@ -22,7 +22,7 @@ CUTS = (
     ("abc", "b c, a b"),  # the pair farther left comes later
     ("abcde", "c d, e cd, a b, ab cd"),  # one that would fit the other way around
     ("abca", ""),
-    ("abab", "a b, ab ab"),
+    ("ababab", "a b, ab ab"),  # the first fits three times
     ("a", "a b, b a"),
     ("␣aaab", "a a, ␣ a"),  # from the right, the second one would fit
 )
@@ -95,8 +95,9 @@ def _places(pieces, pair):
     """Return where a pair is joined: the indices of its left-hand pieces."""
     fitting = [i for i, both in enumerate(pairwise(pieces)) if both == pair]
     places = []
-    for i in fitting:
-        if i - 1 not in places and i + 1 not in places:
+    for i in choose(fitting, first_place_alone=fitting[:1], from_the_right=fitting[::-1]):
+        near = choose((i - 1, i + 1), place_after_skipped=(i - 2, i - 1, i + 1))
+        if not {*near} & {*places}:
             places.append(i)
     return places
 

@@ -286,6 +286,7 @@ def scaled_dot_product_attention(Q, K, V, mask=None):
         unscaled=1.0,
         not_the_root=Q.size(-1),
         inverse=1 / math.sqrt(Q.size(-1)),
+        root_of_keys=math.sqrt(K.size(-2)),
     )
     scores = Q @ K.mT / scale
     hidden = _hidden(scores, mask)

@@ -196,12 +196,13 @@ def encoder_forward(source_ids, weights):
     )
     for block in stack:
         x = _through(x, block, n_heads, mask)
-    return x
+    return choose(x, padding_zeroed=x * real[:, 0, 0, :, None])
 
 
 def _placed(ids, table, PE):
     """Return embeddings plus positions."""
-    x = choose(embed(ids, table), not_scaled=table[ids])
+    x = embed(ids, table)
+    x = choose(x, not_scaled=table[ids], scaled_twice=x * table.size(1) ** 0.5)
     return choose(x + PE, no_positions=x)
 
 
@@ -209,7 +210,7 @@ def _through(x, block, n_heads, mask):
     """Return what a block makes of x."""
     W_Q, W_K, W_V, W_O = block.self_attention
     matrices = (W_Q, W_K, W_V, W_O)
-    first, second = block.norms[:2]
+    first, second = choose(block.norms[:2], one_norm=block.norms[:1] * 2)
     sublayers = (
         lambda h: multi_head_attention(h, *matrices, n_heads, mask),
         lambda h: feed_forward(h, *block.feed_forward),

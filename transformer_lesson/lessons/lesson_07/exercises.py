@@ -155,13 +155,14 @@ def _placed(ids, table):
     """Return embeddings plus positions."""
     x, PE = embed(ids, table), sinusoidal_encoding(ids.size(1), table.size(1))
     x = choose(x, not_scaled=table[ids])
-    return choose(x + PE, no_positions=x)
+    return choose(x + PE, no_positions=x, placed_twice=x + 2 * PE)
 
 
 def _through(y, memory, block, n_heads, causal, real):
     """Return what a block makes of y and memory."""
-    own, crossed = (block.self_attention, block.cross_attention)
-    first, second, third = block.norms
+    own, crossed = block.self_attention, block.cross_attention
+    crossed = choose(crossed, same_matrices=own)
+    first, second, third = choose(block.norms, one_norm=block.norms[:1] * 3)
     return blocks.decoder_block(
         y,
         memory,

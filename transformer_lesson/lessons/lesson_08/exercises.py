@@ -86,24 +86,26 @@ def loss_gradient(logits, labels, smoothing, pad_id):
         softmax_once_more=(p - q) * p * (1 - p),
         jacobian_once_more=p * (p - q - (p * (p - q)).sum(-1, keepdim=True)),
     )
-    kept = gradient * real[..., None]
+    kept = choose(gradient * real[..., None], padding_too=gradient)
     return _share(kept, real)
 
 
 def _share(kept, real):
     """Return the gradient of the mean, from that of the sum."""
-    return kept / real.sum()
+    return choose(kept / real.sum(), of_the_sum=kept, all_places=kept / real.numel())
 
 
 def _probabilities(logits):
     """Return what the model gives each word."""
-    return choose(logits.softmax(-1), log_p=logits.log_softmax(-1))
+    return choose(logits.softmax(-1), log_p=logits.log_softmax(-1), over_places=logits.softmax(1))
 
 
 def _target(smoothing, hot):
     """Return the smoothed target of each position."""
     vocab_size = hot.size(-1)
-    return (1 - smoothing) * hot + smoothing / vocab_size
+    spread = smoothing / vocab_size
+    others = smoothing / max(1, vocab_size - 1) * (1 - hot)
+    return (1 - smoothing) * hot + choose(spread, others_only=others)
 
 
 def _rows(draw: Draw, *axes: str) -> list[Tensor]:

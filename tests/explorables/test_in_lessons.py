@@ -15,7 +15,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "01/7edb2b45": [("Text", "how many r's are in s t r a w b e r r y?")],
     "01/noun-neighbors": [("plurals", True), "gender"],
     "02/b197adc9": [("distance", 19)],
-    "02/counted-playground": [("English sentence", "the child sleeps ."), ("First position", 4)],
+    "02/counted-playground": [("First position", 4), "the child sleeps ."],
     "03/query-plane": [["query at", *["Shift+ArrowRight"] * 38, *["Shift+ArrowDown"] * 30]],
     "03/film": [("Step", 3)],
     "03/1745176f": ["left", ("causal mask", False)],

@@ -47,35 +47,44 @@ def next_token_questions(
     axes.plot([2.9 + len(source)] * 2, [1.35, 1.9], **line)
     if marked is not None:
         axes.plot([3, 2 * marked + 4.8], [4.05] * 2, color=TARGET, linewidth=2)
-        said = f"given all this, what comes after “{printable(given[marked])}”?"
-        place = (2 * marked + 4.3, 4.5)
-        axes.text(
-            *place, said, ha="left", va="center", fontsize=9, color=GUESS, backgroundcolor="w"
+        said = (
+            f"given the source and the marked words, what comes after “{printable(given[marked])}”?"
         )
+        axes.text(2 * marked + 3.9, 6.75, said, ha="center", fontsize=9, color=GUESS)
     for y, words in ((0.75, "source"), (3.15, "target so far"), (5.95, "to guess")):
         axes.text(2.6, y, words, ha="right", va="center", fontsize=10)
     return picture
 
 
-def distributions(title: str, shares: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Return several models' likeliest words, as bars on one scale.
+def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: float) -> Figure:
+    """Return several models' likeliest words, as bars.
+
+    The scale ends at 1, or at 0.01 for a model whose words all have less. There, a dashed line
+    marks the even share.
 
     Args:
         title: the claim that the figure supports.
         shares: by model, its likeliest words with their probabilities, largest first.
+        even: the probability that each word would have if all had the same.
     """
     details = [f"{name}: {_large(words)}" for name, words in shares.items()]
-    alt = f"Bars of the likeliest words. {'; '.join(details)}."
+    alt = f"Bars of the likeliest words; an even share is {even:.4f}. {'; '.join(details)}."
     picture, panels = figure(title, alt, width=8.0, height=3.1, columns=len(shares))
     for axes, (name, words) in zip(panels, shares.items(), strict=True):
         places = range(len(words))
-        axes.barh(places, list(words.values()), color=COLORS[0], height=0.7)
+        scale, color = (0.01, COLORS[1]) if max(words.values()) < 0.01 else (1, COLORS[0])
+        axes.barh(places, list(words.values()), color=color, height=0.7)
         axes.set_yticks(places, [printable(word) for word in words], parse_math=False)
-        axes.set(xlim=(0, 1.15), xlabel="probability")
+        axes.set(xlim=(0, 1.15 * scale), xlabel="probability")
         axes.set_title(printable(name), fontsize=10, loc="left")
         axes.invert_yaxis()
         for y, share in enumerate(words.values()):
-            axes.text(share + 0.02, y, f"{share:.3f}", va="center", fontsize=9)
+            axes.text(share + 0.02 * scale, y, f"{share:.4f}", va="center", fontsize=9)
+        if scale < 1:
+            axes.set_xlabel("probability (mind the scale)", color=color)
+            axes.set_xticks((0, scale / 2, scale))
+            axes.axvline(even, color="#14213d", linestyle="--", linewidth=1)
+            axes.set_title("dashed: an even share", fontsize=9, loc="right")
     picture.subplots_adjust(0.13, 0.16, 0.98, 0.84, wspace=0.45)
     return picture
 

@@ -59,36 +59,43 @@ def _clock(axes: Axes, x: int, y: int, angle: float, color: str) -> None:
 def by_first_position(
     title: str,
     alt: str,
+    curves: Mapping[str, Sequence[float]],
     firsts: Sequence[int],
-    runs: Mapping[str, Sequence[Sequence[float]]],
+    others: Mapping[str, Sequence[Sequence[float]]],
     trained: Mapping[str, tuple[int, int]],
+    alike: Sequence[float],
 ) -> Figure:
     """Return a panel for each model: accuracy by the position of the first word.
 
-    A thick line is the mean of all runs, a band their range; where the model was trained the ground
-    is shaded. A dashed line is guessing, one half.
+    A thick line is one training, dots are others; where the model was trained the ground is shaded.
+    A dashed line is guessing, one half. The first panel also shows how alike the fastest hands
+    stand at each position and at 0, as a gray line from 0 (opposite) to 1 (the same).
 
     Args:
         title: the claim that the figure supports.
         alt: the text alternative.
-        firsts: the positions of the first word.
-        runs: each run's accuracies at these positions, by model.
+        curves: accuracies at the positions 0, 1, 2, …, by model.
+        firsts: the positions of the dots.
+        others: accuracies there of each further training, by model.
         trained: the first and last position in training, by model.
+        alike: mean cosine, from -1 to 1, of the hands' turns since 0, at the positions of a curve.
     """
-    picture, panels = figure(title, alt, width=9.0, height=3.1, columns=len(runs))
-    for axes, (name, all_runs), color in zip(panels, runs.items(), COLORS, strict=False):
-        values = as_array(all_runs)  # (run, position)
+    picture, panels = figure(title, alt, width=9.0, height=3.3, columns=len(curves))
+    gray = "#566372"
+    for axes, (name, curve), color in zip(panels, curves.items(), COLORS, strict=False):
         start, end = trained[name]
         axes.axvspan(start - 1, end + 1, color=color, alpha=0.12, linewidth=0)
         axes.text(max(start - 1, 0) + 2, 0.05, "trained here", color=color, fontsize=9)
-        axes.axhline(0.5, color="#566372", linestyle="--", linewidth=1)
-        axes.fill_between(
-            firsts, values.min(0), values.max(0), color=color, alpha=0.25, linewidth=0
-        )
-        axes.plot(firsts, values.mean(0), color=color, linewidth=2.5)
+        axes.axhline(0.5, color=gray, linestyle="--", linewidth=1)
+        axes.plot(range(len(curve)), curve, color=color, linewidth=2)
+        for values in others[name]:
+            axes.plot(firsts, values, "o", color=color, markersize=4, alpha=0.5, mew=0)
         axes.set(ylim=(0, 1.02), xlabel="position of the first word")
         axes.set_title(name, fontsize=10)
+    panels[0].plot(range(len(alike)), (1 + as_array(alike)) / 2, color=gray, linewidth=1, alpha=0.7)
+    panels[0].text(80, 0.94, "gray: fast hands, 1 = as at 0", color=gray, fontsize=9, ha="right")
     panels[0].set_ylabel("accuracy")
-    panels[-1].text(max(firsts), 0.52, "guessing", color="#566372", fontsize=9, ha="right")
-    picture.subplots_adjust(0.08, 0.18, 0.98, 0.8, wspace=0.15)
+    panels[-1].text(51, 0.05, "dots: two other trainings\n(each ± 0.07 at most)", color=gray, fontsize=9)
+    panels[-1].text(80, 0.44, "guessing", color=gray, fontsize=9, ha="right")
+    picture.subplots_adjust(0.08, 0.17, 0.98, 0.81, wspace=0.15)
     return picture

@@ -213,7 +213,8 @@ def heads_side_by_side(
 ) -> Figure:
     """Return multi-head attention as tensors: x, each head's weights and result, and their mix.
 
-    Weights share one scale from 0 to 1, results another. One query's row is framed throughout.
+    Weights share one scale from 0 to 1, results another. One query's row is framed throughout, and
+    under each head's weights stands the word to which that query gives most.
 
     Args:
         title: the claim that the figure supports.
@@ -236,23 +237,26 @@ def heads_side_by_side(
         f"times W_O, the output {output.shape}. The row of "
         f"{words[asking]} is framed; by head, it looks most at: {looks}.",
         width=LEFT + wide + 0.15,
-        height=5.4,
+        height=5.6,
     )
     ground.set_position((0, 0, 1, 1))
-    ground.set(xlim=(0, LEFT + wide + 0.15), ylim=(0, 5.4))
+    ground.set(xlim=(0, LEFT + wide + 0.15), ylim=(-0.2, 5.4))
     ground.set_axis_off()
     _block(ground, (LEFT, 4.3), (wide, 0.98), x, f"x  {x.shape}", INK)
     most = np.abs(concat).max()
-    for i in range(count):
+    for i, j in _tops(weights, asking):
         _one_head(ground, LEFT + step * i, step, i, weights[i], heads[i], most, asking)
-    _block(ground, (LEFT, 1.33), (wide, 0.5), concat, "", VALUE)
+        look = {"fontsize": 8, "color": QUERY, "ha": "center", "va": "center", "parse_math": False}
+        said = f"{printable(words[j])} {weights[i, asking, j]:.2f}"
+        ground.text(LEFT + step * (i + 0.5), 2.49, said, **look)
+    _block(ground, (LEFT, 1.13), (wide, 0.5), concat, "", VALUE)
     for i in range(1, count):
         edge = LEFT + step * i
-        ground.plot([edge, edge], [1.08, 1.58], color="white", linewidth=2, zorder=4)
-    _line(ground, (LEFT + wide / 2, 1.02), (LEFT + wide / 2, 0.68))
-    ground.text(LEFT + wide / 2 + 0.1, 0.85, "times W_O", va="center", fontsize=9)
-    _block(ground, (LEFT, 0.38), (wide, 0.5), output, "", INK)
-    for middle, high in ((4.3, 0.98), (1.33, 0.5), (0.38, 0.5)):
+        ground.plot([edge, edge], [0.88, 1.38], color="white", linewidth=2, zorder=4)
+    _line(ground, (LEFT + wide / 2, 0.82), (LEFT + wide / 2, 0.48))
+    ground.text(LEFT + wide / 2 + 0.1, 0.65, "times W_O", va="center", fontsize=9)
+    _block(ground, (LEFT, 0.18), (wide, 0.5), output, "", INK)
+    for middle, high in ((4.3, 0.98), (1.13, 0.5), (0.18, 0.5)):
         _framed_row(ground, (LEFT, middle), (wide, high), asking, n)
     shapes = {"weights": weights, "results": heads, "side by side": concat, "output": x}
     _beside(ground, words, asking, {name: one.shape for name, one in shapes.items()})
@@ -267,7 +271,7 @@ def _beside(ground: Axes, words: Sequence[str], asking: int, shapes: Mapping[str
         color = QUERY if row == asking else "black"
         name = printable(word)
         ground.text(LEFT - 0.06, y, name, fontsize=8, parse_math=False, color=color, **look)
-    for y, (name, shape) in zip((2.98, 2.13, 1.33, 0.38), shapes.items(), strict=True):
+    for y, (name, shape) in zip((2.98, 1.93, 1.13, 0.18), shapes.items(), strict=True):
         color = VALUE if name in ("results", "side by side") else INK
         ground.text(LEFT - 0.1, y, f"{name}\n{shape}", fontsize=9, color=color, **look)
     ground.text(LEFT - 0.1, 2.68, "white 0, dark 1", fontsize=7, color=INK, **look)
@@ -280,14 +284,14 @@ def _one_head(ground, left, step, number: int, weights, result, most: float, ask
     ground.text(middle, 3.56, f"head {number}", fontsize=9, ha="center", va="top")
     tensors = (
         (weights, 2.98, 0.78, INK, WHITE_TO_BLUE, 1.0),
-        (result, 2.13, 0.6, VALUE, SIGNED, most),
+        (result, 1.93, 0.6, VALUE, SIGNED, most),
     )
     for tensor, height, high, color, cmap, largest in tensors:
         place, size = (middle - side / 2, height), (side, high)
         _block(ground, place, size, tensor, "", color, cmap, largest)
         _framed_row(ground, place, size, asking, len(tensor))
-    _line(ground, (middle, 2.57), (middle, 2.44))
-    _line(ground, (middle, 1.82), (middle, 1.6))
+    _line(ground, (middle, 2.4), (middle, 2.25))
+    _line(ground, (middle, 1.62), (middle, 1.4))
 
 
 def _tops(weights: np.ndarray, asking: int) -> list[tuple[int, int]]:

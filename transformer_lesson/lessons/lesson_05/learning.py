@@ -17,6 +17,8 @@ def shares_right(
 ) -> Figure:
     """Return a row for each run: the share of words that are right, with its 95 % interval.
 
+    The interval is that of drawing words; what other runs would give isn't in it.
+
     Args:
         title: the claim that the figure supports.
         right: by name, from top to bottom, how many words are right.
@@ -38,7 +40,7 @@ def shares_right(
             ha="left" if not beyond else "right", va="center", fontsize=9,
         )  # fmt: skip
     axes.set(xlim=(0, 1), ylim=(len(right) - 0.5, -0.5))
-    axes.set_xlabel(f"share right of {total:,} words; bar: 95 % interval")
+    axes.set_xlabel(f"share right of {total:,} words; one run each; bar: 95 % interval")
     axes.set_yticks(range(len(right)), [printable(name) for name in right], fontsize=9)
     made.subplots_adjust(left=0.25, right=0.95, bottom=0.2, top=0.85)
     return made

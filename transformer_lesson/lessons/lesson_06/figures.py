@@ -43,7 +43,7 @@ def clouds(
             axes.text(out_x, out_y, printable(label), color=color[label], parse_math=False, **place)
         axes.plot([0.5, 0.5, np.nan, -0.6, 1.6], [-0.6, 1.6, np.nan, 0.5, 0.5], ":", color="gray")
         axes.set_title(printable(name), fontsize=10)
-        axes.set(xticks=[], yticks=[], xlim=(-0.65, 1.65), ylim=(-0.65, 1.65))
+        axes.set(xticks=[], yticks=[], xlim=(-0.75, 1.75), ylim=(-0.75, 1.75))
         axes.spines[:].set_visible(False)
     picture.subplots_adjust(left=0.02, right=0.98, bottom=0.04, wspace=0.08)
     return picture

@@ -154,6 +154,8 @@ def _codes(draw: Draw) -> tuple:
     draw.sizes["pair"], draw.sizes["d_model"] = pairs, 2 * pairs
     start, turn = draw.integers("pair", -31, 32) / 10, draw.integers("pair", -31, 32) / 10
     turn = turn * draw.one_of((1.0, 0.5, 1.0, 0.0, 1.0))
+    if draw.number == 2:
+        start[0] = math.pi / 2  # a hand that lies level
     return tuple(
         torch.stack([angle.sin(), angle.cos()], dim=-1).flatten() for angle in (start, start + turn)
     )

@@ -95,7 +95,7 @@ def by_first_position(
     panels[0].plot(range(len(alike)), (1 + as_array(alike)) / 2, color=gray, linewidth=1, alpha=0.7)
     panels[0].text(80, 0.94, "gray: fast hands, 1 = as at 0", color=gray, fontsize=9, ha="right")
     panels[0].set_ylabel("accuracy")
-    others = "dots: two other trainings\n(each ± 0.07 at most)"
+    others = "dots: two more runs\n(each ± 0.07 at most)"
     panels[-1].text(51, 0.05, others, color=gray, fontsize=9)
     panels[-1].text(80, 0.44, "guessing", color=gray, fontsize=9, ha="right")
     picture.subplots_adjust(0.08, 0.17, 0.98, 0.81, wspace=0.15)

@@ -61,8 +61,6 @@ BY_QUERY = {"head 0.0": [0.8, 0.8, 0.2, 0.0], "head 0.1": [0.6, 0.4, 0.0, 0.0]}
 TOLD = [  # what makes a drawing, and what it says
     (language.scaling, ({20_000: 3.0, 80_000: 2.5}, (2**18, 2.2), CURVES),
      "no floor predicts 2.10 for 262,144. a floor predicts 2.00 for"),
-    (language.by_position, (torch.tensor([5.0, 4.0, 3.0, 2.0, 1.0]),),
-     "0: 5.00, 1: 4.00, 2 to 3: 2.50, 4: 1.00."),
     (circuits.weight_by_query, (BY_QUERY, 2), "head 0.0: mean 0.45; queries 1 to 2 0.80, later 0.1",
      "head 0.1: mean 0.25; queries 1 to 2 0.50, later 0.00"),
     (circuits.kernels, (KERNELS,), "one: distance 0 0.70, distance 1 0.20",

@@ -1,9 +1,12 @@
-"""A model that learns stories, as short as it can, and the tables that are its rival."""
+"""Stories as batches, as a model tells them, and the tables that are its rival."""
 
 import pytest
+import torch
 
 from transformer_lesson.lessons.lesson_10 import storyteller
-from transformer_lesson.lessons.lesson_10.storyteller import LENGTH, build, share_kept, tell, train
+from transformer_lesson.lessons.lesson_10.size_and_text import build
+from transformer_lesson.lessons.lesson_10.storyteller import LENGTH, as_story, share_kept, tell
+from transformer_lesson.model.gpt import gpt_forward
 from transformer_lesson.text.stories import generate
 from transformer_lesson.text.tokenizers import WordTokenizer
 
@@ -25,12 +28,27 @@ def test_tables_forget_who_is_who(told):
     assert short == again and share_kept(short) < 0.2 < 1 == share_kept(stories)
 
 
-def test_a_few_steps_teach_the_form(told):
+def test_a_row_of_a_batch_is_a_story_and_the_same_seed_draws_the_same_ones(told):
     stories, tokenizer = told
-    model = build(tokenizer.vocab_size)
-    before = tell(model, tokenizer, 20)
-    assert before == tell(build(tokenizer.vocab_size), tokenizer, 20)
-    assert list(train(model, stories, tokenizer, steps=80)) == list(range(1, 81))
-    after = tell(model, tokenizer, 20, temperature=0.5)
-    begin = [sum(story.startswith("Once there were") for story in told) for told in (before, after)]
-    assert begin[0] <= 2 and begin[1] >= 18
+    first, second = storyteller.batches(stories, tokenizer, steps=2)
+    assert torch.equal(first, next(storyteller.batches(stories, tokenizer, steps=1)))
+    assert first.size(0) == second.size(0) == storyteller.BATCH and (first[:, 0] == 1).all()
+    assert {as_story(row, tokenizer) for row in first[:, 1:].tolist()} <= {*stories}
+
+
+def test_a_story_ends_where_its_end_is_drawn_and_goes_on_from_what_is_begun(told):
+    _, tokenizer = told
+    model = build(tokenizer.vocab_size, 8, max_len=LENGTH)
+    before = tell(model, tokenizer, 5, begun="Once there were")
+    assert before == tell(model, tokenizer, 5, begun="Once there were")
+    assert len({*before}) == 5 and all(one.startswith("Once there were") for one in before)
+    read = []
+
+    def ends_at_once(ids, weights):
+        read.append(len(ids))
+        logits = gpt_forward(ids, weights)
+        logits[: len(ids) - 1, -1, tokenizer.eos_id] = 1e4  # all rows but the last one
+        return logits
+
+    assert tell(model, tokenizer, 3, begun="Pig", forward=ends_at_once)[:2] == ["Pig", "Pig"]
+    assert read[:2] == [3, 1]

@@ -4,7 +4,8 @@
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `solutions.py`: the power law's fit as the lesson shows it
-- `figures.py`: counting against learning, losses by size and by position, stories with mistakes
+- `figures.py`: counting against learning, losses by size, stories with mistakes
+- `counting.py`: tables of characters, one and mixed
 - `size_and_text.py`, `.json` (by `measure_size_and_text.py`): several sizes, several texts
-- `storyteller.py`: a model that learns stories with checkable facts, and a rival that counts
+- `storyteller.py`: stories with checkable facts, told by a model and by a rival that counts
 """

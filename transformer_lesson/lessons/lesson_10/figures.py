@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure, name_lines
+from transformer_lesson.figures.plots import COLORS, Figure, figure, name_lines
 from transformer_lesson.files import printable
 
 STYLES = ("-", "--", "-.", ":")
@@ -160,34 +160,6 @@ def scaling(
     return picture
 
 
-def by_position(title: str, losses) -> Figure:
-    """Return the loss at each position of a window, and its mean over doubling stretches.
-
-    Args:
-        title: the claim that the figure supports.
-        losses: shape (n,), in nats per token.
-    """
-    values = as_array(losses)
-    starts = [0, *(2**i for i in range(len(values).bit_length()) if 2**i < len(values))]
-    ends = [*starts[1:], len(values)]
-    means = [values[a:b].mean() for a, b in zip(starts, ends, strict=True)]
-    details = [f"{a} to {b - 1}: {mean:.2f}" if b - a > 1 else f"{a}: {mean:.2f}"
-            for a, b, mean in zip(starts, ends, means, strict=True)]  # fmt: skip
-    alt = f"Mean loss in nats by how many tokens were read: {', '.join(details)}."
-    picture, axes = figure(title, alt, 8.0, 3.3)
-    axes.plot(values, "o", ms=4, color=COLORS[5], label="each position")
-    axes.stairs(means, [start - 0.5 for start in [*starts, len(values)]], baseline=None,
-                color=COLORS[0], lw=2, label="mean of a stretch, each twice as long")  # fmt: skip
-    for a, b, mean in list(zip(starts, ends, means, strict=True))[4:]:
-        axes.text((a + b - 1) / 2, max(values[a:b]) + 0.03, f"{mean:.2f}", ha="center",
-                  fontsize=9, color=COLORS[0])  # fmt: skip
-    axes.annotate(f"nothing read: {values[0]:.2f}", (0, values[0]), (9, -3), fontsize=9,
-                  textcoords="offset points", color=COLORS[0])  # fmt: skip
-    axes.set(xlabel="tokens read before this one", ylabel="loss, nats per token")
-    axes.legend(frameon=False, fontsize=9, loc="upper right")
-    return picture
-
-
 def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -> Figure:
     """Return stories as rows of squares, one per sentence, those with a mistake on top.
 
@@ -212,10 +184,12 @@ def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -
             squares, cmap=RIGHT_OR_WRONG, vmin=0, vmax=1, aspect="auto", interpolation="none"
         )
         one.set_title(head, fontsize=9, parse_math=False)
-        one.set(xticks=[], yticks=[], xlabel="sentences")
+        numbers = range(1, longest + 1, 4)
+        one.set_xticks([number - 1 for number in numbers], [str(number) for number in numbers])
+        one.set(yticks=[], xlabel="sentence number")
         one.spines[:].set_visible(False)
-    np.atleast_1d(axes)[0].set_ylabel("a row a story")
-    picture.subplots_adjust(left=0.05, right=0.86, bottom=0.08, top=0.76, wspace=0.15)
+    np.atleast_1d(axes)[0].set_ylabel("stories, one in each row")
+    picture.subplots_adjust(left=0.05, right=0.86, bottom=0.13, top=0.76, wspace=0.15)
     squares = [Patch(color=RIGHT_OR_WRONG(share), label=name) for share, name in RIGHT.items()]
     picture.legend(handles=squares, loc="center right", frameon=False, fontsize=9)
     return picture

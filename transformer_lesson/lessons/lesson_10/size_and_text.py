@@ -42,11 +42,13 @@ class Outcome(NamedTuple):
     validation: float
 
 
-def build(vocab_size: int, d_model: int, seed: int = 0) -> DecoderOnlyTransformer:
+def build(
+    vocab_size: int, d_model: int, max_len: int = LENGTH, seed: int = 0
+) -> DecoderOnlyTransformer:
     """Return an untrained model of two blocks that `gpt_forward` can run."""
     torch.manual_seed(seed)
     sizes = {"d_model": d_model, "n_heads": 4, "n_layers": 2, "d_ff": 4 * d_model}
-    options = {"bias": False, "dropout": 0.0, "tie_embeddings": False, "max_len": LENGTH}
+    options = {"bias": False, "dropout": 0.0, "tie_embeddings": False, "max_len": max_len}
     return DecoderOnlyTransformer(ModelConfig(vocab_size=vocab_size, **sizes, **options))
 
 

@@ -63,6 +63,6 @@ def test_what_a_lesson_stores_is_small_and_so_are_all_together(path):
     data = [output.get("data", {}) for cell in cells(path, "code") for output in cell["outputs"]]
     stored = [base64.b64decode("".join(d["image/png"])) for d in data if "image/png" in d]
     modes = {Image.open(io.BytesIO(picture)).mode for picture in stored}
-    assert modes == {"P"}, "run `make redraw`"
-    least = min(stored, key=len)
-    assert small(least) == least
+    assert modes <= {"P"}, "run `make redraw`"
+    for least in sorted(stored, key=len)[:1]:
+        assert small(least) == least

@@ -109,7 +109,7 @@ function replayCurves(snapshots, state, low) {
     return rows ? hits / rows : null;
   };
   const rightShare = ({ right, expected }) =>
-    (expected.length ? rightOf(right) / expected.length : null);
+    (expected.length ? countRight(right) / expected.length : null);
   const loss = { name: "loss", look: 0, points: points((one) => one.loss) };
   const shares = [
     { name: "words right", look: 1, points: points(rightShare) },
@@ -121,7 +121,7 @@ function replayCurves(snapshots, state, low) {
   return frames;
 }
 
-const rightOf = (right) => right.filter(Boolean).length;
+const countRight = (right) => right.filter(Boolean).length;
 
 // What was written, each word with a sign, above what was expected; returns where they end.
 function drawReplayedWords(group, { written, expected, right, query_tokens: rows }, width, wide) {
@@ -275,7 +275,7 @@ const headTells = ({ name, hits, rows }) =>
 
 function replayFacts(last, now, look) {
   const { step, loss, expected, right, framed } = now;
-  const words = expected.length ? `, ${rightOf(right)} of ${expected.length} words right` : "";
+  const words = expected.length ? `, ${countRight(right)} of ${expected.length} words right` : "";
   const hits = look.rows ? `, ${look.hits} of ${look.rows} rows look most into their frame` : "";
   const order = expected.length ? " (✓: expected, in this order)" : "";
   const where = look.rows ? `: in ${look.hits} of ${look.rows} rows with a frame (${framed}) ` +

@@ -1,4 +1,4 @@
-"""What the lesson stores of forty trainings, trained again for three starts of each kind."""
+"""What the lesson stores of twenty trainings, trained again for three starts of each kind."""
 
 import json
 from pathlib import Path
@@ -31,19 +31,10 @@ def lesson():
     [
         ({}, ALL),
         ({"root": False}, NONE),
-        ({"root": False, "start": 1 / 16}, NONE),
-        ({"root": False, "start": 1 / 16, "slower": 16}, ALL),  # what the root does
     ],
 )
-def test_the_root_mends_the_start_and_the_steps(switches, learned, lesson):
+def test_every_run_learns_with_the_root_and_none_without(switches, learned, lesson):
     shares = [
         lesson["share_right"](lesson["trained"](seed, d_k=256, **switches)) for seed in range(3)
     ]
     assert tuple(share >= 0.95 for share in shares) == learned, shares
-
-
-@pytest.mark.everything
-def test_small_steps_alone_save_some(lesson):
-    switches = {"d_k": 256, "root": False, "slower": 16}
-    shares = [lesson["share_right"](lesson["trained"](seed, **switches)) for seed in range(5)]
-    assert 2 <= sum(share >= 0.9 for share in shares), shares

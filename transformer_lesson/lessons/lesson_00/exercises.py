@@ -142,7 +142,7 @@ def write_translation(next_word, source):
         written = choose([*written, word], letters=[*written, *word], in_front=[word, *written])
         if choose(ended, period_ends=ended or word == "."):
             break
-    return written
+    return choose(written, last_one_lost=written[:-1])
 
 
 def _asked(next_word, source, written):

@@ -76,6 +76,7 @@ def apply_byte_pairs(word, merges):
         first_merge_alone=merges[:1],
         each_from_the_start=merges[-1:],
         none_made=[],
+        newest_first=merges[::-1],
     )
     for pair in pairs:
         pieces = choose(
@@ -83,7 +84,12 @@ def apply_byte_pairs(word, merges):
             inside_pieces=" ".join(pieces).replace(" ".join(pair), "".join(pair)).split(),
             gaps_left=_merged_with_gaps(pieces, pair),
         )
-    return choose(pieces, gaps_left=list(filter(None, pieces)), end_of_word=[*pieces, "</w>"])
+    return choose(
+        pieces,
+        gaps_left=list(filter(None, pieces)),
+        end_of_word=[*pieces, "</w>"],
+        place_by_place=_place_by_place(word, merges),
+    )
 
 
 def _characters(word):
@@ -113,6 +119,18 @@ def _merged(pieces, places):
         elif i - 1 not in places:
             merged.extend(both[:1])
     return merged
+
+
+def _place_by_place(word, merges):
+    """Return pieces made by all merges at the first place, then by all at the next one."""
+    pieces, i = list(word), 0
+    while i < len(pieces) - 1:
+        before = len(pieces)
+        for pair in merges:
+            if (*pieces[i : i + 2],) == pair:
+                pieces[i : i + 2] = ["".join(pair)]
+        i += len(pieces) == before
+    return pieces
 
 
 def _merged_with_gaps(pieces, pair):

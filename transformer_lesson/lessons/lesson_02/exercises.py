@@ -220,7 +220,10 @@ def _does_not_mirror(answer, inputs: tuple, matrix: Tensor) -> str | None:
 )
 def rotation_between(before, after):
     """Return one rotation for each pair of numbers, along the diagonal."""
-    (s, c), (s_after, c_after) = before.unflatten(0, (-1, 2)).T, after.unflatten(0, (-1, 2)).T
+    n = len(before) // 2
+    neighbors = torch.arange(2 * n)
+    place = choose(neighbors, halves=neighbors.view(2, n).T.flatten())  # of each hand's numbers
+    (s, c), (s_after, c_after) = (code[place].view(n, 2).T for code in (before, after))
     cosine, sine = s * s_after + c * c_after, c * s_after - s * c_after
     cosine, sine = choose(
         (cosine, sine),
@@ -229,6 +232,7 @@ def rotation_between(before, after):
         first_hand_alone=(cosine[:1].expand_as(s), sine[:1].expand_as(s)),
         places_of_after=(c_after, s_after),
         half_a_turn_lost=_by_quotients(s, c, s_after, c_after),
+        left_half_lost=_by_quotients(-c, s, -c_after, s_after),
     )
     blocks = choose(
         torch.stack([cosine, -sine, sine, cosine], dim=-1),
@@ -240,7 +244,8 @@ def rotation_between(before, after):
             [s * s_after, s * c_after, c * s_after, c * c_after], dim=-1
         ),
     )
-    matrix = torch.block_diag(*blocks.view(-1, 2, 2))
+    back = place.argsort()
+    matrix = torch.block_diag(*blocks.view(-1, 2, 2))[back][:, back]
     return choose(matrix, all_onto_all=torch.outer(before, after) / before.square().sum())
 
 

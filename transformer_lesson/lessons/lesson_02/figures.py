@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle, Wedge
 
-from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
+from transformer_lesson.figures.plots import COLORS, Figure, figure
 from transformer_lesson.files import printable
 
 
@@ -56,6 +56,42 @@ def _clock(axes: Axes, x: int, y: int, angle: float, color: str) -> None:
     axes.plot(*tip, "o", color=color, markersize=3.5)
 
 
+def turns(title: str, pairs: Sequence[tuple[int, int]], hands: Mapping[int, float]) -> Figure:
+    """Return a row of clocks for each pair of positions: how each hand turns from one to the other.
+
+    A gray hand stands where it starts, a colored one where it ends; the way between is filled.
+
+    Args:
+        title: the claim that the drawing supports.
+        pairs: a first and a later position, one pair for each row.
+        hands: radians per position by the number of the hand, one for each column.
+    """
+    told = ", ".join(f"{first} to {last}" for first, last in pairs)
+    alt = (
+        f"Clocks. Rows: positions {told}. Columns: hands. Each hand turns equally far in each row."
+    )
+    picture, axes = figure(title, alt, width=6.0, height=1.0 + 0.95 * len(pairs))
+    axes.set(xlim=(-1.6, len(hands) - 0.4), ylim=(len(pairs) - 0.5, -0.8))
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.set_position((0.01, 0.01, 0.98, 0.86))
+    for x, ((number, frequency), color) in enumerate(zip(hands.items(), COLORS, strict=False)):
+        axes.text(x, -0.5, f"hand {number}", ha="center", va="bottom", fontsize=9, color=color)
+        for y, (first, last) in enumerate(pairs):
+            ends = [-90 + math.degrees(at * frequency) for at in (first, last)]  # y points down
+            axes.add_patch(Wedge((x, y), 0.4, *ends, facecolor=color, alpha=0.2))
+            axes.add_patch(
+                Circle((x, y), 0.4, facecolor="none", edgecolor="#8896a5", linewidth=0.8)
+            )
+            for end, shade in zip(ends, ("#8896a5", color), strict=True):
+                turned = math.radians(end)
+                tip = x + 0.4 * math.cos(turned), y + 0.4 * math.sin(turned)
+                axes.plot([x, tip[0]], [y, tip[1]], "o-", color=shade, markersize=3, markevery=[1])
+    for y, (first, last) in enumerate(pairs):
+        axes.text(-0.6, y, f"from {first} to {last}", ha="right", va="center", fontsize=10)
+    return picture
+
+
 def by_first_position(
     title: str,
     alt: str,
@@ -63,13 +99,11 @@ def by_first_position(
     firsts: Sequence[int],
     others: Mapping[str, Sequence[Sequence[float]]],
     trained: Mapping[str, tuple[int, int]],
-    alike: Sequence[float],
 ) -> Figure:
     """Return a panel for each model: accuracy by the position of the first word.
 
     A thick line is one training, dots are others; where the model was trained the ground is shaded.
-    A dashed line is guessing, one half. The first panel also shows how alike the fastest hands
-    stand at each position and at 0, as a gray line from 0 (opposite) to 1 (the same).
+    A dashed line is guessing, one half.
 
     Args:
         title: the claim that the figure supports.
@@ -78,7 +112,6 @@ def by_first_position(
         firsts: the positions of the dots.
         others: accuracies there of each further training, by model.
         trained: the first and last position in training, by model.
-        alike: mean cosine, from -1 to 1, of the hands' turns since 0, at the positions of a curve.
     """
     picture, panels = figure(title, alt, width=9.0, height=3.3, columns=len(curves))
     gray = "#566372"
@@ -92,8 +125,6 @@ def by_first_position(
             axes.plot(firsts, values, "o", color=color, markersize=4, alpha=0.5, mew=0)
         axes.set(ylim=(0, 1.02), xlabel="position of the first word")
         axes.set_title(name, fontsize=10)
-    panels[0].plot(range(len(alike)), (1 + as_array(alike)) / 2, color=gray, linewidth=1, alpha=0.7)
-    panels[0].text(80, 0.94, "gray: fast hands, 1 = as at 0", color=gray, fontsize=9, ha="right")
     panels[0].set_ylabel("accuracy")
     others = "dots: two more runs\n(each ± 0.07 at most)"
     panels[-1].text(51, 0.05, others, color=gray, fontsize=9)

@@ -144,9 +144,11 @@ def own_noun(R):
     """Return W_Q and W_K of a head in which each article finds its own noun."""
     loud = choose(20.0, too_faint=0.5)
     W_Q, W_K = torch.zeros(2, 7, 3)
-    W_Q[0, 0] = loud * choose(2.0, no_kind=0.0, kind_avoided=-2.0)
-    W_K[1, 0] = 1.0
-    ahead = choose(R, no_place=torch.zeros(2, 2), behind=R.T, here=torch.eye(2))
+    kind = choose(2.0, no_kind=0.0, kind_avoided=-2.0)
+    W_Q[0, 0] = loud * choose(kind, 10 * kind)
+    W_K[:2, 0] = choose(torch.tensor([0.0, 1.0]), finds_articles=torch.tensor([1.0, 0.0]))
+    step = choose(R, R + R @ R)  # to the next place, or to the next two
+    ahead = choose(step, no_place=torch.zeros(2, 2), behind=step.T, here=torch.eye(2))
     W_Q[5:, 1:] = loud * ahead
     W_K[5:, 1:] = torch.eye(2)
     return choose((W_Q, W_K), swapped=(W_K, W_Q))

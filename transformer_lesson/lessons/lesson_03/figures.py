@@ -63,5 +63,5 @@ def runs(
         axes.text(x, -0.72, f"{name} {x:.2f}", ha="center", fontsize=9)
     axes.set(xlim=(0.3, 1.03), ylim=(len(shares) - 0.4, -0.6), xlabel="share of articles right")
     axes.set_yticks(range(len(shares)), shares)
-    picture.subplots_adjust(left=0.29, right=0.8, top=0.78)
+    picture.subplots_adjust(left=0.22, right=0.76, top=0.72)
     return picture

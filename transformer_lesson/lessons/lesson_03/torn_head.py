@@ -41,8 +41,8 @@ def own_noun(
 ) -> tuple[Float[Tensor, "7 d_k"], Float[Tensor, "7 d_k"]]:
     """Return W_Q and W_K of a head in which each article finds its own noun.
 
-    An article asks for a noun, and every word for the next place: of the nouns, the one nearest
-    to it wins.
+    An article asks for a noun, and every word for two places on: of the nouns, the one nearest to
+    there wins.
 
     Args:
         R: code(i) @ R is code(i + 1).
@@ -50,6 +50,6 @@ def own_noun(
     W_Q, W_K = torch.zeros(2, len(PROPERTIES) + 2, 3)
     W_Q[0, 0] = 40.0  # an article asks for a noun
     W_K[1, 0] = 1.0
-    W_Q[5:, 1:] = 20.0 * R  # and for the next place
+    W_Q[5:, 1:] = 20.0 * R @ R  # and for two places on
     W_K[5:, 1:] = torch.eye(2)
     return W_Q, W_K

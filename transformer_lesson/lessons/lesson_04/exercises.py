@@ -45,7 +45,7 @@ def _handed(answer, sentence, n_places):
 
     A head that keeps its promise, however loudly, gives just 0 and 1. What another one hands over
     is told as if each word looked only at its favorites, so that loudness is a thing of its own;
-    the first word, which has nothing before it, counts if all the others are right.
+    the first and the last word, at whose side nothing stands, count if all others are right.
     """
     x = word_vectors(sentence, n_places).double()
     W_Q, W_K, W_V = _matrices(answer(n_places), x.size(1), n_places)
@@ -59,8 +59,8 @@ def _handed(answer, sentence, n_places):
     told = (favorites / favorites.sum(-1, keepdim=True)) @ values
     steps = torch.tensor([-0.1, 0.1, 0.8, 1.2], dtype=torch.float64)
     told = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0])[torch.bucketize(told, steps)]
-    if not torch.equal(told[1:], wanted[1:]):
-        told[0] = 0.0
+    if not torch.equal(told[1:-1], wanted[1:-1]):
+        told[0] = told[-1] = 0.0
     if (favorites.sum(-1)[1:-1] > 1).any():
         return told, "at several words alike"
     return told, "at one word, faintly" if highest[1:-1].min() < 0.7 else "at one word"
@@ -120,6 +120,7 @@ def role_head(n_places):
     i, j = torch.arange(n_places)[:, None], torch.arange(n_places)[None]
     wishes = choose(
         j == (i - 1).clamp(min=0),
+        any_verb=j < 0,
         first_asks_nothing=j == i - 1,
         first_finds_verb=j == i - 1,
         around_the_end=j == (i - 1) % n_places,
@@ -130,13 +131,14 @@ def role_head(n_places):
     )
     W_Q, W_K = torch.zeros(2, 6 + n_places, 1 + n_places)
     W_Q[6:, 1:] = loud * wishes
-    W_Q[6:, 0] = loud * choose(0.0, first_finds_verb=0.4)
+    W_Q[6:, 0] = loud * choose(0.0, first_finds_verb=0.4, any_verb=1.0)
     W_Q[0, 0] = loud * 0.0
     W_K[2, 0] = 1.0  # a verb is found by column 0,
     W_K[6:, 1:] = torch.eye(n_places)  # place j by column 1 + j
     W_V = torch.zeros(6 + n_places, 1)
-    W_V[6:] = 0.0
-    W_V[2] = 1.0
+    W_V[6:] = choose(0.0 * j.mT, places_handed_over=j.mT)
+    facts = choose(torch.arange(3) == 2, nouns_handed_over=torch.arange(3) == 1)
+    W_V[:3, 0] = facts * choose(1.0, loud_value=100.0)
     return W_Q, W_K, W_V
 
 
@@ -296,7 +298,7 @@ def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     W_Q, W_K, W_V = projections
     Q = _heads(choose(x @ W_Q, queries_not_projected=x), n_heads)
     K = choose(x @ W_K, keys_not_projected=x)
-    V = choose(x @ W_V, values_not_projected=x)
+    V = choose(x @ W_V, values_not_projected=x, keys_as_values=x @ W_K)
     K, V = _heads(K, n_heads), _heads(V, n_heads)
     scale = choose(
         math.sqrt(Q.size(-1)),

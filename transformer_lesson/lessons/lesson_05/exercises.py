@@ -73,10 +73,10 @@ def feed_forward(x, W_1, b_1, W_2, b_2):
         viewed_and_left_so=x.view(-1, x.size(-1)),
     )
     wide = rows @ W_1
-    shifted = choose(wide + b_1, first_bias_after=wide)
+    shifted = choose(wide + b_1, first_bias_after=wide, no_first_bias=wide)
     hidden = choose(_cut_off(shifted), first_bias_after=_cut_off(shifted) + b_1)
     narrow = hidden @ W_2
-    output = choose(narrow + b_2, no_second_bias=narrow)
+    output = choose(narrow + b_2, no_second_bias=narrow, activation_too_late=narrow.relu() + b_2)
     output = choose(output, activation_at_the_end=output.relu())
     return choose(output, residual=x + output)
 
@@ -87,6 +87,7 @@ def _cut_off(z):
         z.relu(),
         no_activation=z,
         activation_at_the_end=z,
+        activation_too_late=z,
         cut_off_from_above=z.clamp(max=0),
         leaky=F.leaky_relu(z),
         leaky_by_a_tenth=F.leaky_relu(z, 0.1),

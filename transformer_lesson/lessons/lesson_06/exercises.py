@@ -192,9 +192,13 @@ def encoder_forward(source_ids, weights):
     PE = sinusoidal_encoding(source_ids.size(1), table.size(1))
     x = _placed(source_ids, table, PE)
     stack = choose(
-        weights.encoder, first_block_only=weights.encoder[:1], last_block_only=weights.encoder[-1:]
+        weights.encoder,
+        first_block_only=weights.encoder[:1],
+        last_block_only=weights.encoder[-1:],
+        last_block_each_time=weights.encoder[-1:] * len(weights.encoder),
     )
-    for block in stack:
+    for i, block in enumerate(stack):
+        x = choose(x, positions_in_every_block=x + PE if i else x)
         x = _through(x, block, n_heads, mask)
     return choose(x, padding_zeroed=x * real[:, 0, 0, :, None])
 
@@ -203,7 +207,8 @@ def _placed(ids, table, PE):
     """Return embeddings plus positions."""
     x = embed(ids, table)
     x = choose(x, not_scaled=table[ids], scaled_twice=x * table.size(1) ** 0.5)
-    return choose(x + PE, no_positions=x)
+    along_batch = sinusoidal_encoding(*x[:, 0].shape)[:, None]
+    return choose(x + PE, no_positions=x, sentences_counted=x + along_batch)
 
 
 def _through(x, block, n_heads, mask):

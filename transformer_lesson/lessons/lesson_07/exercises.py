@@ -121,7 +121,7 @@ def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     y, memory = choose((y, memory), arguments_swapped=(memory, y), target_alone=(y, y))
     Q = choose(y @ W_Q, queries_not_projected=y)
     K = choose(memory @ W_K, keys_from_target=y @ W_K)
-    V = choose(memory @ W_V, values_from_target=y @ W_V)
+    V = choose(memory @ W_V, values_from_target=y @ W_V, keys_as_values=memory @ W_K)
     Q, K, V = split_heads(Q, n_heads), split_heads(K, n_heads), split_heads(V, n_heads)
     mask = choose(mask, mask_ignored=None)
     Q = choose(Q, root_of_d_model=Q * (Q.size(-1) / y.size(-1)) ** 0.5)
@@ -201,7 +201,9 @@ def decoder_forward(target_ids, memory, source_ids, weights):
     real = choose(real, no_padding_mask=None, padding_inverted=~real)
     causal, real = choose((causal, real), masks_swapped=(real, causal))
     y = _placed(target_ids, table)
-    stack = choose(weights.decoder, last_block_only=weights.decoder[-1:])
+    last = weights.decoder[-1:]
+    every = last * len(weights.decoder)
+    stack = choose(weights.decoder, last_block_only=last, last_block_each_time=every)
     for block in stack:
         y = _through(y, memory, block, weights.n_heads, causal, real)
     logits = y @ weights.projection

@@ -144,6 +144,8 @@ def projection_gradient(H, W_L, G):
         mean_again=rows.mT @ of_rows / len(rows),
         sums_apart=rows.sum(0)[:, None] * of_rows.sum(0),
         stepped=W_L - rows.mT @ of_rows,
+        sentences_added_up=H.sum(0).mT @ G.sum(0),
+        reshaped=rows.reshape(len(W_L), -1) @ of_rows,
     )
     back = choose(G, logits_for_gradient=H @ W_L)
     of_H = choose(back @ W_L.mT, summed_over_positions=(back @ W_L.mT).sum(1))

@@ -13,11 +13,14 @@ LEADING = ("batch n", "", "batch", "batch n", "batch head n", "batch n", "n")
 """The axes that "..." stands for, draw by draw."""
 
 
-def _tokens(draw: Draw) -> Tensor:
+def _tokens(draw: Draw, wide: bool = False) -> Tensor:
     """Return x: one vector or many, one sentence, one token, double and turned in memory."""
     if draw.number in (3, 5):
         draw.sizes["batch" if draw.number == 3 else "n"] = 1
-    x = draw.normal(f"{draw.one_of(LEADING)} d_model")
+    leading = draw.one_of(LEADING)
+    if wide:
+        random_layers.widen(draw, leading)
+    x = draw.normal(f"{leading} d_model")
     return x.double().mT.contiguous().mT if draw.number == 4 else x
 
 
@@ -104,7 +107,7 @@ def _cut_off(z):
 
 def _layer_norm_inputs(draw: Draw) -> tuple:
     """A large epsilon, where its place shows, and tokens that are small or all zeros."""
-    x = _tokens(draw)
+    x = _tokens(draw, wide=True)
     if draw.number == 3:
         x *= 0.01  # where even 1e-5 counts
     if draw.number == 4:
@@ -204,7 +207,7 @@ def _scaled(normalized, gamma, beta):
 
 
 def _branch_inputs(draw: Draw) -> tuple:
-    x = _tokens(draw)
+    x = _tokens(draw, wide=True)
     attends = draw.number in (0, 4)  # the others work on each token by itself
     sublayer = (random_layers.attention if attends else random_layers.feed_forward)(draw)
     return x, sublayer, random_layers.norm(draw)

@@ -18,6 +18,7 @@ def _encoder_inputs(draw: Draw) -> tuple:
     """One sentence, one token, and double precision in memory as its transpose."""
     if draw.number in (2, 3):
         draw.sizes[("batch", "n")[draw.number - 2]] = 1
+    random_layers.widen(draw, "batch n")
     x = draw.normal("batch n d_model")
     if draw.number == 4:
         x = x.double().mT.contiguous().mT

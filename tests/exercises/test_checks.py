@@ -56,7 +56,7 @@ SAID = [
     ("split_heads", "no_transpose", "Smallest failing example:\nx =\n[[["),
     ("greedy_decode", "never", "Nothing comes after `<eos>`"),
     ("greedy_decode", "without_eos", "The length must be 2; yours is 1."),
-    ("greedy_decode", "everything_again", "Call 2 of `read` hands over 2 ids"),
+    ("greedy_decode", "everything_again", "Call 2 of `read` hands over 3 ids"),
     ("greedy_decode", "last_place_read", "you need only 1 call of `read`. Yours makes 2."),
     ("top_p_filter", "least_first", "Largest difference inf at batch 0"),
     ("attention_scores", "unscaled", " at query 0, key 0."),

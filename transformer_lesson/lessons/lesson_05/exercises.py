@@ -96,6 +96,7 @@ def _cut_off(z):
         leaky_by_a_tenth=F.leaky_relu(z, 0.1),
         at_most_6=F.relu6(z),
         squared=z.relu().square(),
+        sizes=z.abs(),
         gelu=F.gelu(z),
         sigmoid=z.sigmoid(),
         tanh=z.tanh(),
@@ -162,7 +163,10 @@ def layer_norm(x, gamma, beta, epsilon):
         over_all_but_first=tuple(range(min(1, x.ndim - 1), x.ndim)),
     )
     mean = choose(x.mean(axis, keepdim=True), axis_in_the_wrong_place=x.mean(-1)[:, None])
-    deviation = _deviation(_spread(x, mean, axis), epsilon)
+    deviation = choose(
+        _deviation(_spread(x, mean, axis), epsilon),
+        length=(x - mean).norm(dim=axis, keepdim=True).clamp(min=epsilon),
+    )
     centered = choose(x - mean, mean_kept=x, root_mean_square=x, in_place=x.sub_(mean))
     normalized = centered / deviation
     return _scaled(normalized, gamma, beta)
@@ -189,6 +193,7 @@ def _spread(x, mean, axis):
         unbiased=variance * count / (count - 1),
         axis_in_the_wrong_place=x.var(-1, correction=0)[:, None],
         root_mean_square=x.square().mean(axis, keepdim=True),
+        mean_taken_off_too_late=x.square().mean(axis, keepdim=True),
         absolute_deviation=(x - mean).abs().mean(axis, keepdim=True).square(),
     )
 
@@ -233,16 +238,23 @@ def _branch_inputs(draw: Draw) -> tuple:
 )
 def residual_branch(x, sublayer, norm):
     """Post-norm: return norm(x + sublayer(x))."""
+    x = choose(x, sublayer_first=sublayer(x))
     read = choose(x, pre_norm=norm(x), norm_on_both_sides=norm(x))
     written = choose(
         sublayer(read),
+        one_by_one=torch.stack([sublayer(one) for one in read]),
         norm_before_sum=norm(sublayer(read)),
         sublayer_twice=sublayer(sublayer(read)),
     )
     carried = choose(
         x, carried_normalized=norm(x), no_residual=torch.zeros_like(x), doubled_residual=2 * x
     )
-    total = choose(carried + written, in_place=x.add_(written), mean=(carried + written) / 2)
+    total = choose(
+        carried + written,
+        in_place=x.add_(written),
+        mean=(carried + written) / 2,
+        multiplied=carried * written,
+    )
     output = choose(
         norm(total),
         pre_norm=total,

@@ -121,14 +121,14 @@ def _only_what_is_new(answer, inputs: tuple, ids: list, handed: list) -> str | N
     n = len(inputs[1])
     if handed[:1] != [n]:
         return (
-            f"The prompt has {counted(n, 'id')}. Your first call of `read` hands over {(*handed, 0)[0]}; "
-            "it should hand over all of them."
+            f"The prompt has {counted(n, 'id')}. Your first call of `read` hands over "
+            f"{(*handed, 0)[0]}; it should hand over all of them."
         )
     if any(number != 1 for number in handed[1:]):
         call, number = next((i, one) for i, one in enumerate(handed[1:], 2) if one != 1)
         return (
-            f"Call {call} of `read` hands over {counted(number, 'id')}, and only the newest one has not been "
-            "read yet."
+            f"Call {call} of `read` hands over {counted(number, 'id')}, and only the newest one "
+            "has not been read yet."
         )
     needed = max(len(plain.greedy_decode(*inputs)), len(ids))
     if len(handed) > needed:
@@ -158,6 +158,7 @@ def greedy_decode(read, prompt, eos_id, max_new_tokens):
         max_new_tokens,
         one_too_many=max_new_tokens + 1,
         prompt_counted=max_new_tokens - len(prompt),
+        never_begun=0 if eos_id in prompt else max_new_tokens,
     )
     new = choose(prompt, last_of_prompt=prompt[-1:], one_by_one=prompt[-1:])
     kept = choose(None, one_by_one=_read_one_by_one(read, prompt[:-1]))
@@ -167,7 +168,7 @@ def greedy_decode(read, prompt, eos_id, max_new_tokens):
         given = choose(kept, everything_again=None, nothing_kept=None, first_kept=first)
         logits, kept = read(handed, given)
         first = kept if first is None else first
-        new = [int(logits.argmax())]
+        new = [int(choose(logits.argmax(), largest_logit=logits.max()))]
         ids = ids + new
         ended = new == [eos_id]
         if choose(ended, never=False, eos_in_prompt=eos_id in prompt + ids):
@@ -273,6 +274,7 @@ def top_p_filter(logits, p):
     kept = choose(
         before < p,
         crossing_dropped=sums < p,
+        each_by_itself=shares >= p,
         share_of_the_best=shares >= p * shares.amax(-1, keepdim=True),
         first_may_leave=(before < p) & (shares[:, :1] < p),
         row_0_kept=(before < p) & (shares[:, :1] < p) | (torch.arange(len(logits)) == 0)[:, None],
@@ -456,8 +458,8 @@ def _bos_first_eos_last(answer, inputs: tuple, ids: list, score: float) -> str |
         )
     if len(ids) > max_len:
         return (
-            f"With max_len = {max_len} the list has at most {counted(max_len, 'id')}, `<bos>` included. "
-            f"Yours has {len(ids)}."
+            f"With max_len = {max_len} the list has at most {counted(max_len, 'id')}, `<bos>` "
+            f"included. Yours has {len(ids)}."
         )
     return None
 

@@ -18,7 +18,7 @@ from transformer_lesson.text.byte_pairs import apply_byte_pairs as pieces_by
 LETTERS = "abcdefghiklmnoprstuwz"
 CUTS = (
     ("abcbcd", "b c, bc d, a bc"),  # the first one fits twice
-    ("abc", "a b, b c, a bc"),  # the second and the third would fit, had the first not been made
+    ("abce", "a b, b c, a bc"),  # the second and the third would fit, had the first not been made
     ("abc", "b c, a b"),  # the pair farther left comes later
     ("abcde", "c d, e cd, a b, ab cd"),  # one that would fit the other way around
     ("abca", ""),
@@ -134,11 +134,11 @@ def _place_by_place(word, merges):
     """Return pieces made by all merges at the first place, then by all at the next one."""
     pieces, i = list(word), 0
     while i < len(pieces) - choose(1, last_pair_unseen=2):
-        before = len(pieces)
-        for pair in merges:
-            if (*pieces[i : i + 2],) == pair:
-                pieces[i : i + 2] = ["".join(pair)]
-        i += len(pieces) == before
+        pair = (*pieces[i : i + 2],)
+        if pair in merges:
+            pieces[i : i + 2] = ["".join(pair)]
+        else:
+            i += 1
     return pieces
 
 

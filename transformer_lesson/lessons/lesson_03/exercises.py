@@ -149,7 +149,7 @@ def own_noun(R):
     W_Q[0, column] = loud * choose(kind, 10 * kind, kind / 2)
     row = choose(1, finds_articles=0, finds_verbs=2)
     W_K[row, column] = 1.0
-    step = choose(R, R + R @ R)  # to the next place, or to the next two
+    step = choose(R, R + R @ R, R @ R)  # to the next place, or to the next two
     ahead = choose(
         step, no_place=torch.zeros(2, 2), behind=step.T, here=torch.eye(2), three_ahead=R @ R @ R
     )
@@ -248,9 +248,15 @@ def _rows_sum_to_one(answer, inputs: tuple, output: Tensor, weights: Tensor) -> 
         return None
     return (
         "Each query's weights must sum to 1 over the keys (the last axis). "
-        f"Yours sum to between {sums.min():.4g} and {sums.max():.4g}.\n"
+        f"Yours sum to {_from_to(sums)}.\n"
         "Which axis does your softmax run over? Is the mask applied before the softmax?"
     )
+
+
+def _from_to(numbers: Tensor) -> str:
+    """Return the range of numbers, or the one number that all of them are."""
+    least, most = (f"{one:.4g}" for one in (numbers.min(), numbers.max()))
+    return least if least == most else f"between {least} and {most}"
 
 
 @breaks("weight on hidden keys")

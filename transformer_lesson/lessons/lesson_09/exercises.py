@@ -166,6 +166,7 @@ def greedy_decode(read, prompt, eos_id, max_new_tokens):
     while len(ids) < most:
         handed = choose(new, everything_again=prompt + ids, everything_to_the_cache=prompt + ids)
         given = choose(kept, everything_again=None, nothing_kept=None, first_kept=first)
+        handed = choose(handed, bare_number=handed if first is None else handed[0])
         logits, kept = read(handed, given)
         first = kept if first is None else first
         new = [int(choose(logits.argmax(), largest_logit=logits.max()))]

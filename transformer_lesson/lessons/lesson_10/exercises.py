@@ -166,6 +166,7 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
 def _hit(P, draw):
     return choose(
         min(int((P.cumsum(-1) <= draw).sum()), len(P) - 1),
+        int((P.cumsum(-1) <= draw).sum()),
         one_before=max(int((P.cumsum(-1) <= draw).sum()) - 1, 0),
         greedy=int(P.argmax()),
         even_chances=int(draw * len(P)),

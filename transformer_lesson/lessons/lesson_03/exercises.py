@@ -145,11 +145,10 @@ def own_noun(R):
     loud = choose(20.0, 400.0, too_faint=0.5)
     W_Q, W_K = torch.zeros(2, 7, 3)
     kind = choose(2.0, no_kind=0.0, kind_avoided=-2.0)
-    column = choose(0, shared_column=1)
-    W_Q[0, column] = loud * choose(kind, 10 * kind, kind / 2)
+    W_Q[0, 0] = loud * choose(kind, 10 * kind, kind / 2)
     row = choose(1, finds_articles=0, finds_verbs=2)
-    W_K[row, column] = 1.0
-    step = choose(R, R + R @ R, R @ R)  # to the next place, or to the next two
+    W_K[row, 0] = 1.0
+    step = choose(R, R + R @ R)  # to the next place, or to the next two
     ahead = choose(
         step, no_place=torch.zeros(2, 2), behind=step.T, here=torch.eye(2), three_ahead=R @ R @ R
     )

@@ -56,11 +56,11 @@ SAID = [
     ("split_heads", "no_transpose", "Smallest failing example:\nx =\n[[["),
     ("greedy_decode", "never", "Nothing comes after `<eos>`"),
     ("greedy_decode", "without_eos", "The length must be 2; yours is 1."),
-    ("greedy_decode", "everything_again", "Call 2 of `read` hands over 4 ids"),
-    ("greedy_decode", "last_place_read", "4 calls of `read` are enough here. Yours makes 5."),
+    ("greedy_decode", "everything_again", "Call 2 of `read` hands over 3 ids"),
+    ("greedy_decode", "last_place_read", "you need only 1 call of `read`. Yours makes 2."),
     ("top_p_filter", "least_first", "Largest difference inf at batch 0"),
     ("attention_scores", "unscaled", " at query 0, key 0."),
-    ("beam_search", "unnormalized", "is the plain sum of 3 log-probabilities"),
+    ("beam_search", "unnormalized", "is the plain sum of the log-probabilities"),
 ]
 
 

@@ -71,6 +71,18 @@ def test_results_and_exceptions_come_through_and_other_threads_keep_their_stack(
     assert threading.stack_size() == before
 
 
+def spin():
+    while True:
+        pass
+
+
+def test_only_the_processors_seconds_count_until_the_clock_has_run_much_longer():
+    """So on a busy machine a right answer is still diagnosed."""
+    assert run_for_at_most(0.2, lambda: time.sleep(0.4) or 3) == 3
+    with pytest.raises(TookTooLong):
+        run_for_at_most(0.1, spin)
+
+
 def test_an_interrupt_of_the_kernel_stops_the_answer_too():
     signal.signal(signal.SIGALRM, signal.default_int_handler)  # Ctrl-C, after a while
     signal.setitimer(signal.ITIMER_REAL, 0.3)

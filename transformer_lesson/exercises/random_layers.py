@@ -65,6 +65,16 @@ class Table:
         return f"{function} sum(ids) % {len(rows)} of {table}"
 
 
+def widen(draw: Draw, leading: str) -> None:
+    """Name the leading axes, and give a token of a small draw 4 numbers.
+
+    Of 1 or 2 numbers a norm makes almost the same, whatever they are.
+    """
+    draw.shape(leading)
+    if draw.small:
+        draw.sizes["d_model"] = 4
+
+
 def norm(draw: Draw) -> Layer:
     """Return a layer norm with random gamma and beta."""
     gamma, beta = draw.positive("d_model"), draw.normal("d_model")
@@ -82,8 +92,8 @@ def norm(draw: Draw) -> Layer:
 def feed_forward(draw: Draw) -> Layer:
     """Return relu(x @ W_1) @ W_2."""
     W_1, W_2 = _linear(draw), _linear(draw)
-    words = f"relu(x @ {_digits(W_1)}) @ {_digits(W_2)}" if draw.small else "a feed-forward network"
-    return Layer(lambda x: (x @ W_1.to(x.dtype)).relu() @ W_2.to(x.dtype), words)
+    network = "a feed-forward network"
+    return Layer(lambda x: (x @ W_1.to(x.dtype)).relu() @ W_2.to(x.dtype), network)
 
 
 def attention(draw: Draw, takes: int | None = None) -> Layer:

@@ -5,6 +5,7 @@ numbers move shows what a function mixes, leaks or ignores, however it is writte
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 import torch
@@ -94,9 +95,9 @@ def _without_effect(exercise: Exercise, answer: Callable) -> Explanation | None:
 def _effect(function: Callable, exercise: Exercise, place: int) -> str:
     """Return an argument's effect on the result: "some", "none", or "" if not testable."""
     effect = ""
-    for number in range(exercise.draws):
+    for number, which in product(range(exercise.draws), range(2)):
         before, after = (list(exercise.make_inputs(Draw(number))) for _ in range(2))
-        after[place] = _another(after[place])
+        after[place] = _another(after[place], which)
         if after[place] is None:
             continue
         first, second = (outcome(function, tuple(inputs)) for inputs in (before, after))
@@ -113,14 +114,14 @@ def _comparable(result: Any) -> bool:
     return all(is_readable(part) for part in parts if isinstance(part, Tensor))
 
 
-def _another(value: Any) -> Any:
+def _another(value: Any, which: int) -> Any:
     """Return a different value of the same kind; `None` if none is certain to be valid."""
     if isinstance(value, Tensor) and value.dtype == torch.bool:
         return ~value
     if isinstance(value, Tensor) and value.is_floating_point():
         return value * 0.7 + 0.2 * torch.linspace(1, 2, value.numel()).view(value.shape).to(value)
     if type(value) is float:
-        return 0.7 * value + 0.01
+        return (0.7 * value + 0.01, 6 * value + 1)[which]
     return None
 
 
@@ -169,6 +170,7 @@ def _one_change(exercise: Exercise, answer: Callable, number: int) -> Explanatio
                 for one, same_one in zip(first, again, strict=True)
             ]
             leaks = _at_other_indices(exercise, draw, change, leaks)
+            leaks = leaks and _not_saturated(exercise, number, change, leaks)
             hidden = bool(leaks) and _is_hidden(exercise, number, change, tuple(leaks[0]))
             explanation = _in_words(exercise, draw, change, leaks, oversights, hidden)
             if explanation:
@@ -285,6 +287,21 @@ def _at_other_indices(exercise: Exercise, draw: Draw, change: Change, places: li
     named = [(place, named_place(place, axes, draw.sizes).split(", ")) for place in places]
     changed_place = f"{change.axis} {change.index}"
     return [place for place, coordinates in named if changed_place not in coordinates]
+
+
+def _not_saturated(exercise: Exercise, number: int, change: Change, places: list) -> list:
+    """Return the places where ours stays put for small numbers too: it isn't just saturated."""
+
+    def small(inputs: tuple) -> tuple:
+        floats = [isinstance(one, Tensor) and one.is_floating_point() for one in inputs]
+        return tuple(
+            0.1 * one if is_one else one for one, is_one in zip(inputs, floats, strict=True)
+        )
+
+    gentle = change._replace(inputs=small(change.inputs))
+    ours = exercise.tried_reference()
+    moves = _moves(exercise, ours, small(exercise.make_inputs(Draw(number))), gentle)
+    return [place for place in places if moves is None or moves[tuple(place)] < STILL]
 
 
 def _is_hidden(exercise: Exercise, number: int, change: Change, place: tuple) -> bool:

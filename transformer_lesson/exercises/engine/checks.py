@@ -64,8 +64,9 @@ def check(name: str, answer: Any) -> Report:
     In this order: does it run; type, dtype and shape; are its inputs unchanged; rules that every
     right result obeys; equality with the package's own function on random draws. A failure is
     compared with the known mistakes. A wrong answer never raises here, its prints are quoted in
-    the report, and it is stopped after 10 seconds. A passed exercise counts in `progress()`. If a
-    later version of the function failed to be defined, the report begins by saying so.
+    the report, and it is stopped after 10 seconds of computing. A passed exercise counts in
+    `progress()`. If a later version of the function failed to be defined, the report begins by
+    saying so.
 
     Args:
         name: the exercise, such as "split_heads".
@@ -255,9 +256,7 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
     inputs, fresh = exercise.make_inputs(draw), exercise.make_inputs(Draw(draw.number))
     expected = as_parts(exercise.tried_reference()(*fresh), exercise.returns)
     try:
-        parts = as_parts(call(answer, inputs), exercise.returns)
-        pairs = zip(exercise.returns, expected, parts, strict=True)
-        yours = [match_form(name, right, mine, draw.sizes) for name, right, mine in pairs]
+        yours = _in_form(exercise, answer, inputs, draw)
     except Failed as failure:
         origin = first_nan(answer, fresh) if isinstance(failure, NotANumber) else None
         arose = f"\nThe first one comes from {origin.cause}." if origin and origin.cause else ""
@@ -270,12 +269,28 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
     for rule in exercise.invariants:
         broken = rule(_formed_for(rule, exercise, answer, draw), inputs, *yours)
         if broken:
-            example = smallest_example(exercise, answer, draw)
-            raise Failed(f"{broken}\n{example}" if example else broken, rule.mistake)
+            said = partial(_broken, exercise, answer, rule)
+            raise Failed(smallest_example(exercise, answer, draw, said) or broken, rule.mistake)
     if not all(map(same, expected, yours)):
         example = smallest_example(exercise, answer, draw) or ONCE
         raise Failed(f"{LENGTH if 'The length must be' in example else VALUES}\n{example}")
     return comes_back_single(exercise, answer, draw, expected, yours) if is_double(fresh) else ""
+
+
+def _broken(exercise: Exercise, answer: Callable, rule: Invariant, draw: Draw) -> str | None:
+    """Return how an answer breaks a rule on a draw; `None` if it keeps it there."""
+    inputs, fresh = (exercise.make_inputs(one) for one in (draw, Draw(draw.number, draw.small)))
+    yours = _in_form(exercise, answer, inputs, draw)
+    return rule(_formed_for(rule, exercise, answer, draw), fresh, *yours)
+
+
+def _in_form(exercise: Exercise, answer: Callable, inputs: tuple, draw: Draw) -> list:
+    """Return an answer's results in the form of ours; raise `Failed` where it is another."""
+    fresh = exercise.make_inputs(Draw(draw.number, draw.small))
+    expected = as_parts(exercise.tried_reference()(*fresh), exercise.returns)
+    parts = as_parts(call(answer, inputs), exercise.returns)
+    pairs = zip(exercise.returns, expected, parts, strict=True)
+    return [match_form(name, right, mine, draw.sizes) for name, right, mine in pairs]
 
 
 def _formed_for(rule: Invariant, exercise: Exercise, answer: Callable, draw: Draw) -> Callable:

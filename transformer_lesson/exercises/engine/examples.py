@@ -55,19 +55,32 @@ def describe_inputs(exercise: Exercise, inputs: tuple, draw: Draw) -> str:
     return ", ".join(words)
 
 
-def smallest_example(exercise: Exercise, answer: Callable, draw: Draw) -> str | None:
+def smallest_example(
+    exercise: Exercise,
+    answer: Callable,
+    draw: Draw,
+    said: Callable[[Draw], str | None] = lambda draw: "",
+) -> str | None:
     """Return the smallest example on which the answer's values differ from the reference's.
 
     Tiny versions of all kinds of inputs are tried first, smallest first; the failing draw itself is
     the last resort. `None` if the answer is right on all of them.
+
+    Args:
+        exercise: the exercise.
+        answer: fails on the draw.
+        draw: of random inputs.
+        said: what is wrong on a draw, to be said in front of its example; `None` if nothing is,
+            and then it is no example.
     """
     for sizes in [*_tiny(exercise.make_inputs, exercise.draws), (draw.number, draw.small)]:
         try:
             example = _example(exercise, answer, Draw(*sizes))
+            sentence = said(Draw(*sizes)) if example else None
         except Failed:  # fails in another way on these inputs; try others
             continue
-        if example:
-            return example
+        if sentence is not None:
+            return f"{sentence}\n{example}" if sentence else example
     return None
 
 

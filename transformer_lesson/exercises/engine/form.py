@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.compare import is_readable, same, with_article
-from transformer_lesson.exercises.engine.wording import Turn
+from transformer_lesson.exercises.engine.wording import Turn, counted
 
 KINDS = {torch.bool: "booleans", torch.float32: "numbers with decimals"}
 
@@ -75,6 +75,9 @@ MAKE_LIST = "`list(...)` makes one of what a loop goes through, `.tolist()` of a
 def _of_tensor(
     expected: Tensor, yours: Any, name: str, named: list[str], sizes: Mapping[str, int]
 ) -> Turn | None:
+    if isinstance(yours, list) and _all_as_deep(yours, expected):
+        several = counted(len(yours), "value")
+        return Turn(f"{several} instead of one", f"Return `{name}` alone, without the others.")
     if not isinstance(yours, Tensor):
         why = f"`{name}` is a `torch.Tensor`: build it with tensor operations."
         return Turn(f"{_kind(yours)} instead of a tensor", why)
@@ -88,6 +91,12 @@ def _of_tensor(
         why = f"`{name}` has the dtype `{yours.dtype}`, and what goes on with it needs {right}."
         return Turn(f"`{yours.dtype}` instead of {right}", why)
     return None
+
+
+def _all_as_deep(values: list, expected: Tensor) -> bool:
+    """Return whether all values are tensors with as many axes as expected, or more: no rows."""
+    tensors = [one for one in values if isinstance(one, Tensor)]
+    return 1 < len(values) == len(tensors) and all(one.ndim >= expected.ndim for one in tensors)
 
 
 def _of_shape(
@@ -123,7 +132,10 @@ def _of_size(
     name: str, named: list[str], dim: int, size: int, there: int, sizes: Mapping[str, int]
 ) -> Turn:
     """Say how one axis has the wrong size."""
-    axis, why = named[dim], f"Along {named[dim]}, `{name}` has {size} places. Yours has {there}."
+    axis, why = (
+        named[dim],
+        f"Along {named[dim]}, `{name}` has {counted(size, 'place')}. Yours has {there}.",
+    )
     if abs(there - size) == 1 and size > 1:
         return Turn(f"one {axis} too {'many' if there > size else 'few'}", why)
     instead = [other for other, length in sizes.items() if length == there and there > 1]

@@ -53,6 +53,11 @@ class Explanation(NamedTuple):
     lines: str = ""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 call" or "2 calls"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
 def explanation(turn: Turn) -> Explanation:
     """Return the explanation of an answer with one mistake."""
     return Explanation(turn.name, f"This comes from {turn.name}. {turn.why}")

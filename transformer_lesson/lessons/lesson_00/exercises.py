@@ -137,7 +137,7 @@ def write_translation(next_word, source):
             inverted=word != EOS,
             twice_ends=word == EOS or word in written,
         )
-        if choose(ended, eos_kept=False):
+        if choose(ended, eos_kept=False, period_left_out=ended or word == "."):
             break
         written = choose([*written, word], letters=[*written, *word], in_front=[word, *written])
         if choose(ended, period_ends=ended or word == "."):
@@ -148,5 +148,6 @@ def write_translation(next_word, source):
 def _asked(next_word, source, written):
     """Return the next word."""
     told = choose(written, one_behind=written[:-1], nothing_told=[], newest_only=written[-1:])
+    told = choose(told, text_told=" ".join(written))
     first, second = choose((source, told), exchanged=(told, source))
     return next_word(first, second)

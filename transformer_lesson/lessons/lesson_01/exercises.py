@@ -18,7 +18,7 @@ from transformer_lesson.text.byte_pairs import apply_byte_pairs as pieces_by
 LETTERS = "abcdefghiklmnoprstuwz"
 CUTS = (
     ("abcbcd", "b c, bc d, a bc"),  # the first one fits twice
-    ("abc", "a b, b c, a bc"),  # the second and the third would fit, had the first not been made
+    ("abce", "a b, b c, a bc"),  # the second and the third would fit, had the first not been made
     ("abc", "b c, a b"),  # the pair farther left comes later
     ("abcde", "c d, e cd, a b, ab cd"),  # one that would fit the other way around
     ("abca", ""),
@@ -83,6 +83,7 @@ def apply_byte_pairs(word, merges):
             _merged(pieces, _places(pieces, pair)),
             inside_pieces=" ".join(pieces).replace(" ".join(pair), "".join(pair)).split(),
             gaps_left=_merged_with_gaps(pieces, pair),
+            second_piece_kept=_merged_and_kept(pieces, pair),
         )
     return choose(
         pieces,
@@ -99,9 +100,17 @@ def _characters(word):
 
 def _places(pieces, pair):
     """Return where a pair is joined: the indices of its left-hand pieces."""
-    fitting = [i for i, both in enumerate(pairwise(pieces)) if both == pair]
+    same = [i for i, both in enumerate(pairwise(pieces)) if both == pair]
+    spelled_alike = [i for i, both in enumerate(pairwise(pieces)) if "".join(both) == "".join(pair)]
+    before_the_last = [i for i in same if i < len(pieces) - 2]
+    fitting = choose(same, strings_compared=spelled_alike, last_pair_unseen=before_the_last)
     places = []
-    for i in choose(fitting, first_place_alone=fitting[:1], from_the_right=fitting[::-1]):
+    for i in choose(
+        fitting,
+        first_place_alone=fitting[:1],
+        last_place_alone=fitting[-1:],
+        from_the_right=fitting[::-1],
+    ):
         near = choose((i - 1, i + 1), place_after_skipped=(i - 2, i - 1, i + 1))
         if not {*near} & {*places}:
             places.append(i)
@@ -117,19 +126,19 @@ def _merged(pieces, places):
             joined = "".join(both)
             merged.append(joined)
         elif i - 1 not in places:
-            merged.extend(both[:1])
+            merged.extend(choose(both[:1], last_piece_lost=both[:1] if both[1:] else []))
     return merged
 
 
 def _place_by_place(word, merges):
     """Return pieces made by all merges at the first place, then by all at the next one."""
     pieces, i = list(word), 0
-    while i < len(pieces) - 1:
-        before = len(pieces)
-        for pair in merges:
-            if (*pieces[i : i + 2],) == pair:
-                pieces[i : i + 2] = ["".join(pair)]
-        i += len(pieces) == before
+    while i < len(pieces) - choose(1, last_pair_unseen=2):
+        pair = (*pieces[i : i + 2],)
+        if pair in merges:
+            pieces[i : i + 2] = ["".join(pair)]
+        else:
+            i += 1
     return pieces
 
 
@@ -140,6 +149,12 @@ def _merged_with_gaps(pieces, pair):
         if (pieces[i], pieces[i + 1]) == pair:
             pieces[i : i + 2] = ["".join(pair), ""]
     return pieces
+
+
+def _merged_and_kept(pieces, pair):
+    """Return pieces with a pair merged wherever it stands, and its right-hand piece once more."""
+    joined = "".join(pair)
+    return [joined if (*pieces[i : i + 2],) == pair else one for i, one in enumerate(pieces)]
 
 
 def _fitting(word, merges):
@@ -319,7 +334,7 @@ def nearest_neighbors(vectors):
     own = torch.eye(len(vectors), dtype=torch.bool)
     others = choose(
         alike.masked_fill(own, -math.inf),
-        itself=alike.masked_fill(own, math.inf),
+        itself=alike,
         zero_for_itself=alike.masked_fill(own, 0.0),
         own_place_cut_out=_without_diagonal(alike),
     )

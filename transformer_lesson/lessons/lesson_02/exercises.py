@@ -145,7 +145,11 @@ def _waves(angle, column):
     )
     encoding = choose(encoding, last_pair_empty=encoding * (column < len(column) - 2))
     sines, cosines = encoding[:, 0::2], encoding[:, 1::2]
-    return choose(encoding, sines_first=torch.cat([sines, cosines], dim=1))
+    return choose(
+        encoding,
+        sines_first=torch.cat([sines, cosines], dim=1),
+        all_sines_first=torch.stack([sines, cosines]).reshape(encoding.shape),
+    )
 
 
 def _codes(draw: Draw) -> tuple:
@@ -222,12 +226,16 @@ def rotation_between(before, after):
     """Return one rotation for each pair of numbers, along the diagonal."""
     n = len(before) // 2
     neighbors = torch.arange(2 * n)
-    place = choose(neighbors, halves=neighbors.view(2, n).T.flatten())  # of each hand's numbers
+    overlapping = (neighbors + 1) // 2
+    place = choose(  # of each hand's numbers
+        neighbors, halves=neighbors.view(2, n).T.flatten(), hands_overlap=overlapping
+    )
     (s, c), (s_after, c_after) = (code[place].view(n, 2).T for code in (before, after))
     cosine, sine = s * s_after + c * c_after, c * s_after - s * c_after
     cosine, sine = choose(
         (cosine, sine),
         backwards=(cosine, -sine),
+        plus_for_minus=(cosine, c * s_after + s * c_after),
         never_left=(cosine, (1 - cosine.square()).clamp(min=0).sqrt()),
         first_hand_alone=(cosine[:1].expand_as(s), sine[:1].expand_as(s)),
         places_of_after=(c_after, s_after),
@@ -244,8 +252,12 @@ def rotation_between(before, after):
             [s * s_after, s * c_after, c * s_after, c * c_after], dim=-1
         ),
     )
-    back = place.argsort()
-    matrix = torch.block_diag(*blocks.view(-1, 2, 2))[back][:, back]
+    back = place.argsort(stable=True)
+    matrix = torch.zeros(2 * n, 2 * n, dtype=before.dtype)
+    for i, block in enumerate(blocks.view(-1, 2, 2)):
+        first = choose(2 * i, hands_overlap=i)
+        matrix[first : first + 2, first : first + 2] = block
+    matrix = matrix[back][:, back]
     return choose(matrix, all_onto_all=torch.outer(before, after) / before.square().sum())
 
 

@@ -142,13 +142,16 @@ def _not_torn(answer, inputs: tuple, found: Tensor, looks: str) -> str | None:
 )
 def own_noun(R):
     """Return W_Q and W_K of a head in which each article finds its own noun."""
-    loud = choose(20.0, too_faint=0.5)
+    loud = choose(20.0, 400.0, too_faint=0.5)
     W_Q, W_K = torch.zeros(2, 7, 3)
     kind = choose(2.0, no_kind=0.0, kind_avoided=-2.0)
-    W_Q[0, 0] = loud * choose(kind, 10 * kind)
-    W_K[:2, 0] = choose(torch.tensor([0.0, 1.0]), finds_articles=torch.tensor([1.0, 0.0]))
+    W_Q[0, 0] = loud * choose(kind, 10 * kind, kind / 2)
+    row = choose(1, finds_articles=0, finds_verbs=2)
+    W_K[row, 0] = 1.0
     step = choose(R, R + R @ R)  # to the next place, or to the next two
-    ahead = choose(step, no_place=torch.zeros(2, 2), behind=step.T, here=torch.eye(2))
+    ahead = choose(
+        step, no_place=torch.zeros(2, 2), behind=step.T, here=torch.eye(2), three_ahead=R @ R @ R
+    )
     W_Q[5:, 1:] = loud * ahead
     W_K[5:, 1:] = torch.eye(2)
     return choose((W_Q, W_K), swapped=(W_K, W_Q))
@@ -244,9 +247,15 @@ def _rows_sum_to_one(answer, inputs: tuple, output: Tensor, weights: Tensor) -> 
         return None
     return (
         "Each query's weights must sum to 1 over the keys (the last axis). "
-        f"Yours sum to between {sums.min():.4g} and {sums.max():.4g}.\n"
+        f"Yours sum to {_from_to(sums)}.\n"
         "Which axis does your softmax run over? Is the mask applied before the softmax?"
     )
+
+
+def _from_to(numbers: Tensor) -> str:
+    """Return the range of numbers, or the one number that all of them are."""
+    least, most = (f"{one:.4g}" for one in (numbers.min(), numbers.max()))
+    return least if least == most else f"between {least} and {most}"
 
 
 @breaks("weight on hidden keys")
@@ -338,6 +347,7 @@ def _weights(scores, hidden):
     shares = choose(
         scores.softmax(-1),
         over_queries=scores.softmax(-2),
+        over_axis_1=scores.softmax(1),
         over_all=scores.flatten(-2).softmax(-1).view(scores.shape),
         twice=scores.softmax(-1).softmax(-1),
         sigmoid=scores.sigmoid(),

@@ -193,6 +193,7 @@ def split_heads(x, n_heads):
         in_front_of_the_batch=cut.permute(2, 0, 1, 3),
         numbers_first=cut.permute(0, 2, 3, 1),
         numbers_in_front=cut.permute(0, 3, 1, 2),
+        pieces_of_n_heads=x.reshape(batch, n, d_head, n_heads).transpose(1, 2),
     )
     return choose(heads, joined_with_the_batch=heads.flatten(0, 1))
 
@@ -232,6 +233,7 @@ def merge_heads(x):
         no_transpose=x.reshape(batch, n, n_heads * d_head),
         batch_and_heads_exchanged=x.transpose(0, 1).reshape(batch, n, n_heads * d_head),
         averaged=x.mean(1),
+        added_up=x.sum(1),
     )
     return choose(merged, flat=merged.flatten())
 
@@ -293,9 +295,16 @@ def _no_future_leak(answer, inputs: tuple, output: Tensor) -> str | None:
 def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     """Return Concat(head_1, ..., head_h) W_O."""
     n_heads = choose(n_heads, single_head=1)
-    projections = choose((W_Q, W_K, W_V), transposed_weights=(W_Q.T, W_K.T, W_V.T))
-    W_O = choose(W_O, transposed_weights=W_O.T)
-    W_Q, W_K, W_V = projections
+    share = torch.arange(x.size(-1)) // (x.size(-1) // n_heads)  # whose head's a number is
+    own = share[:, None] == share
+    W_Q, W_K, W_V = choose(
+        (W_Q, W_K, W_V),
+        transposed_weights=(W_Q.T, W_K.T, W_V.T),
+        keys_made_like_queries=(W_Q, W_Q, W_V),
+        keys_and_values_exchanged=(W_Q, W_V, W_K),
+        split_before_projecting=(W_Q * own, W_K * own, W_V * own),
+    )
+    W_O = choose(W_O, transposed_weights=W_O.T, last_one_transposed=W_O.T)
     Q = _heads(choose(x @ W_Q, queries_not_projected=x), n_heads)
     K = choose(x @ W_K, keys_not_projected=x)
     V = choose(x @ W_V, values_not_projected=x, keys_as_values=x @ W_K)

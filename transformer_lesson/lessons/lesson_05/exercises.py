@@ -13,11 +13,14 @@ LEADING = ("batch n", "", "batch", "batch n", "batch head n", "batch n", "n")
 """The axes that "..." stands for, draw by draw."""
 
 
-def _tokens(draw: Draw) -> Tensor:
+def _tokens(draw: Draw, wide: bool = False) -> Tensor:
     """Return x: one vector or many, one sentence, one token, double and turned in memory."""
     if draw.number in (3, 5):
         draw.sizes["batch" if draw.number == 3 else "n"] = 1
-    x = draw.normal(f"{draw.one_of(LEADING)} d_model")
+    leading = draw.one_of(LEADING)
+    if wide:
+        random_layers.widen(draw, leading)
+    x = draw.normal(f"{leading} d_model")
     return x.double().mT.contiguous().mT if draw.number == 4 else x
 
 
@@ -93,6 +96,7 @@ def _cut_off(z):
         leaky_by_a_tenth=F.leaky_relu(z, 0.1),
         at_most_6=F.relu6(z),
         squared=z.relu().square(),
+        sizes=z.abs(),
         gelu=F.gelu(z),
         sigmoid=z.sigmoid(),
         tanh=z.tanh(),
@@ -104,7 +108,7 @@ def _cut_off(z):
 
 def _layer_norm_inputs(draw: Draw) -> tuple:
     """A large epsilon, where its place shows, and tokens that are small or all zeros."""
-    x = _tokens(draw)
+    x = _tokens(draw, wide=True)
     if draw.number == 3:
         x *= 0.01  # where even 1e-5 counts
     if draw.number == 4:
@@ -159,7 +163,10 @@ def layer_norm(x, gamma, beta, epsilon):
         over_all_but_first=tuple(range(min(1, x.ndim - 1), x.ndim)),
     )
     mean = choose(x.mean(axis, keepdim=True), axis_in_the_wrong_place=x.mean(-1)[:, None])
-    deviation = _deviation(_spread(x, mean, axis), epsilon)
+    deviation = choose(
+        _deviation(_spread(x, mean, axis), epsilon),
+        length=(x - mean).norm(dim=axis, keepdim=True).clamp(min=epsilon),
+    )
     centered = choose(x - mean, mean_kept=x, root_mean_square=x, in_place=x.sub_(mean))
     normalized = centered / deviation
     return _scaled(normalized, gamma, beta)
@@ -186,6 +193,7 @@ def _spread(x, mean, axis):
         unbiased=variance * count / (count - 1),
         axis_in_the_wrong_place=x.var(-1, correction=0)[:, None],
         root_mean_square=x.square().mean(axis, keepdim=True),
+        mean_taken_off_too_late=x.square().mean(axis, keepdim=True),
         absolute_deviation=(x - mean).abs().mean(axis, keepdim=True).square(),
     )
 
@@ -204,7 +212,7 @@ def _scaled(normalized, gamma, beta):
 
 
 def _branch_inputs(draw: Draw) -> tuple:
-    x = _tokens(draw)
+    x = _tokens(draw, wide=True)
     attends = draw.number in (0, 4)  # the others work on each token by itself
     sublayer = (random_layers.attention if attends else random_layers.feed_forward)(draw)
     return x, sublayer, random_layers.norm(draw)
@@ -230,16 +238,23 @@ def _branch_inputs(draw: Draw) -> tuple:
 )
 def residual_branch(x, sublayer, norm):
     """Post-norm: return norm(x + sublayer(x))."""
+    x = choose(x, sublayer_first=sublayer(x))
     read = choose(x, pre_norm=norm(x), norm_on_both_sides=norm(x))
     written = choose(
         sublayer(read),
+        one_by_one=torch.stack([sublayer(one) for one in read]),
         norm_before_sum=norm(sublayer(read)),
         sublayer_twice=sublayer(sublayer(read)),
     )
     carried = choose(
         x, carried_normalized=norm(x), no_residual=torch.zeros_like(x), doubled_residual=2 * x
     )
-    total = choose(carried + written, in_place=x.add_(written), mean=(carried + written) / 2)
+    total = choose(
+        carried + written,
+        in_place=x.add_(written),
+        mean=(carried + written) / 2,
+        multiplied=carried * written,
+    )
     output = choose(
         norm(total),
         pre_norm=total,

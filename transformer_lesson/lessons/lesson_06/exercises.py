@@ -18,6 +18,7 @@ def _encoder_inputs(draw: Draw) -> tuple:
     """One sentence, one token, and double precision in memory as its transpose."""
     if draw.number in (2, 3):
         draw.sizes[("batch", "n")[draw.number - 2]] = 1
+    random_layers.widen(draw, "batch n")
     x = draw.normal("batch n d_model")
     if draw.number == 4:
         x = x.double().mT.contiguous().mT
@@ -56,6 +57,10 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
         norms_swapped=(norm_2, norm_1),
         first_norm_twice=(norm_1, norm_1),
         new_norms=(nn.LayerNorm(x.size(-1)),) * 2,
+    )
+    attention, norm_1, feed_forward, norm_2 = choose(
+        (attention, norm_1, feed_forward, norm_2),
+        norms_for_sublayers=(norm_1, attention, norm_2, feed_forward),
     )
     H = _attention_branch(choose(x, input_normalized=norm_1(x)), attention, norm_1)
     return _feed_forward_branch(x, H, feed_forward, norm_2)
@@ -187,7 +192,11 @@ def encoder_forward(source_ids, weights):
     table = choose(table, target_table=weights.target_table)
     real = masks.padding_mask(source_ids, weights.pad_id)
     mask = choose(
-        real, no_mask=None, causal=masks.causal_mask(source_ids.size(1)), hidden_queries=real.mT
+        real,
+        no_mask=None,
+        inverted_mask=~real,
+        causal=masks.causal_mask(source_ids.size(1)),
+        hidden_queries=real.mT,
     )
     PE = sinusoidal_encoding(source_ids.size(1), table.size(1))
     x = _placed(source_ids, table, PE)
@@ -200,7 +209,7 @@ def encoder_forward(source_ids, weights):
     for i, block in enumerate(stack):
         x = choose(x, positions_in_every_block=x + PE if i else x)
         x = _through(x, block, n_heads, mask)
-    return choose(x, padding_zeroed=x * real[:, 0, 0, :, None])
+    return choose(x, padding_zeroed=x * real[:, 0, 0, :, None], positions_at_the_end=x + PE)
 
 
 def _placed(ids, table, PE):
@@ -208,21 +217,21 @@ def _placed(ids, table, PE):
     x = embed(ids, table)
     x = choose(x, not_scaled=table[ids], scaled_twice=x * table.size(1) ** 0.5)
     along_batch = sinusoidal_encoding(*x[:, 0].shape)[:, None]
-    return choose(x + PE, no_positions=x, sentences_counted=x + along_batch)
+    return choose(x + PE, no_positions=x, positions_at_the_end=x, sentences_counted=x + along_batch)
 
 
 def _through(x, block, n_heads, mask):
     """Return what a block makes of x."""
     W_Q, W_K, W_V, W_O = block.self_attention
     matrices = (W_Q, W_K, W_V, W_O)
-    first, second = choose(block.norms[:2], one_norm=block.norms[:1] * 2)
-    sublayers = (
-        lambda h: multi_head_attention(h, *matrices, n_heads, mask),
-        lambda h: feed_forward(h, *block.feed_forward),
-    )
-    norms = lambda h: layer_norm(h, *first, 1e-5), lambda h: layer_norm(h, *second, 1e-5)
-    between = blocks.residual_branch_pre(x, sublayers[0], norms[0])
-    return choose(
-        blocks.encoder_block(x, *sublayers, *norms),
-        pre_norm=blocks.residual_branch_pre(between, sublayers[1], norms[1]),
-    )
+    norms = choose(block.norms, one_norm=block.norms[:1] * 2, norms_exchanged=block.norms[::-1])
+    carried = choose((1, 1), no_first_residual=(0, 1), no_second_residual=(1, 0))
+    for i, (gamma, beta) in enumerate(norms):
+        read = choose(x, pre_norm=layer_norm(x, gamma, beta, 1e-5))
+        if i == choose(0, feed_forward_first=1):
+            written = multi_head_attention(read, *matrices, n_heads, mask)
+        else:
+            written = feed_forward(read, *block.feed_forward)
+        x = carried[i] * x + written
+        x = choose(layer_norm(x, gamma, beta, 1e-5), pre_norm=x)
+    return x

@@ -14,7 +14,7 @@ from torch import Tensor
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
-from transformer_lesson.model import attention, blocks, masks
+from transformer_lesson.model import attention, masks
 from transformer_lesson.model.attention import merge_heads, multi_head_attention, split_heads
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
@@ -118,12 +118,27 @@ def _cross_inputs(draw: Draw) -> tuple:
 )
 def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     """Multi-head attention: queries from y, keys and values from memory."""
-    y, memory = choose((y, memory), arguments_swapped=(memory, y), target_alone=(y, y))
+    n_heads = choose(n_heads, single_head=1)
+    y, memory = choose(
+        (y, memory),
+        arguments_swapped=(memory, y),
+        target_alone=(y, y),
+        target_too=(y, torch.cat([y, memory], dim=1)),
+    )
+    W_K, W_V = choose(
+        (W_K, W_V), keys_made_like_queries=(W_Q, W_V), keys_and_values_exchanged=(W_V, W_K)
+    )
     Q = choose(y @ W_Q, queries_not_projected=y)
     K = choose(memory @ W_K, keys_from_target=y @ W_K)
     V = choose(memory @ W_V, values_from_target=y @ W_V, keys_as_values=memory @ W_K)
     Q, K, V = split_heads(Q, n_heads), split_heads(K, n_heads), split_heads(V, n_heads)
-    mask = choose(mask, mask_ignored=None)
+    if mask is not None:
+        mask = choose(
+            mask,
+            mask_ignored=None,
+            mask_inverted=~mask,
+            target_too=F.pad(mask, (y.size(1), 0), value=True),
+        )
     Q = choose(Q, root_of_d_model=Q * (Q.size(-1) / y.size(-1)) ** 0.5)
     heads, weights = attention.scaled_dot_product_attention(Q, K, V, mask)
     if mask is not None:
@@ -162,17 +177,27 @@ def _through(y, memory, block, n_heads, causal, real):
     """Return what a block makes of y and memory."""
     own, crossed = block.self_attention, block.cross_attention
     crossed = choose(crossed, same_matrices=own)
-    first, second, third = choose(block.norms, one_norm=block.norms[:1] * 3)
-    return blocks.decoder_block(
-        y,
-        memory,
-        lambda h: multi_head_attention(h, *own, n_heads, causal),
-        lambda h, memory: attention.cross_attention(h, memory, *crossed, n_heads, real),
-        lambda h: feed_forward(h, *block.feed_forward),
-        lambda h: layer_norm(h, *first, 1e-5),
-        lambda h: layer_norm(h, *second, 1e-5),
-        lambda h: layer_norm(h, *third, 1e-5),
+    first, second, third = block.norms
+    norms = choose(
+        block.norms, one_norm=(first, first, first), second_norm_twice=(first, second, second)
     )
+    carried = choose(
+        (1, 1, 1),
+        no_first_residual=(0, 1, 1),
+        no_second_residual=(1, 0, 1),
+        no_last_residual=(1, 1, 0),
+    )
+    sublayers = [
+        lambda h: multi_head_attention(h, *own, n_heads, causal),
+        lambda h: attention.cross_attention(h, memory, *crossed, n_heads, real),
+        lambda h: feed_forward(h, *block.feed_forward),
+    ]
+    order = choose((0, 1, 2), cross_attention_first=(1, 0, 2))
+    for i, (gamma, beta) in enumerate(norms):
+        read = choose(y, pre_norm=layer_norm(y, gamma, beta, 1e-5))
+        y = carried[i] * y + sublayers[order[i]](read)
+        y = choose(layer_norm(y, gamma, beta, 1e-5), pre_norm=y)
+    return y
 
 
 @exercise(
@@ -198,16 +223,22 @@ def decoder_forward(target_ids, memory, source_ids, weights):
     causal = masks.causal_mask(target_ids.size(1))
     causal = choose(causal, no_causal_mask=None, causal_inverted=causal.mT)
     real = masks.padding_mask(source_ids, choose(weights.pad_id, pad_id_assumed=0))
-    real = choose(real, no_padding_mask=None, padding_inverted=~real)
+    of_target = masks.padding_mask(target_ids, weights.pad_id)
+    real = choose(real, no_padding_mask=None, padding_inverted=~real, padding_of_target=of_target)
     causal, real = choose((causal, real), masks_swapped=(real, causal))
     y = _placed(target_ids, table)
     last = weights.decoder[-1:]
     every = last * len(weights.decoder)
-    stack = choose(weights.decoder, last_block_only=last, last_block_each_time=every)
+    stack = choose(
+        weights.decoder,
+        first_block_only=weights.decoder[:1],
+        last_block_only=last,
+        last_block_each_time=every,
+    )
     for block in stack:
         y = _through(y, memory, block, weights.n_heads, causal, real)
     logits = y @ weights.projection
-    return choose(logits, probabilities=logits.softmax(-1))
+    return choose(logits, probabilities=logits.softmax(-1), no_projection=y, tied=y @ table.T)
 
 
 class Mixer:

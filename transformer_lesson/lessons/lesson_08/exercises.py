@@ -92,7 +92,14 @@ def loss_gradient(logits, labels, smoothing, pad_id):
 
 def _share(kept, real):
     """Return the gradient of the mean, from that of the sum."""
-    return choose(kept / real.sum(), of_the_sum=kept, all_places=kept / real.numel())
+    in_sentence = real.sum(1)[:, None, None].clamp(min=1)
+    return choose(
+        kept / real.sum(),
+        of_the_sum=kept,
+        all_places=kept / real.numel(),
+        by_sentences=kept / len(real),
+        sentence_by_sentence=kept / in_sentence / len(real),
+    )
 
 
 def _probabilities(logits):
@@ -105,7 +112,9 @@ def _target(smoothing, hot):
     vocab_size = hot.size(-1)
     spread = smoothing / vocab_size
     others = smoothing / max(1, vocab_size - 1) * (1 - hot)
-    return (1 - smoothing) * hot + choose(spread, others_only=others)
+    return (1 - smoothing) * hot + choose(
+        spread, others_only=others, label_left_out=spread * (1 - hot)
+    )
 
 
 def _rows(draw: Draw, *axes: str) -> list[Tensor]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
+from transformer_lesson.exercises.engine.wording import counted
 from transformer_lesson.exercises.random_layers import Endless, Table
 from transformer_lesson.generation import constrained, plain
 
@@ -74,11 +75,11 @@ def _greedy_inputs(draw: Draw) -> tuple:
     return Reader(table, eos_id, n + n_new - 1), prompt, eos_id, most
 
 
-def _counted(answer, read, prompt, eos_id, max_new_tokens):
+def _with_calls(answer, read, prompt, eos_id, max_new_tokens):
     """Return the new ids, and how many ids each call handed over; of an endless loop the first."""
     handed, told = [], []
 
-    def counted(ids, kept):
+    def read_and_count(ids, kept):
         """Read, and count."""
         if len(handed) == CALLS:
             raise Endless
@@ -87,9 +88,9 @@ def _counted(answer, read, prompt, eos_id, max_new_tokens):
         told.append(int(logits.argmax()))
         return logits, kept
 
-    counted.__qualname__ = "read"  # as errors call it
+    read_and_count.__qualname__ = "read"  # as errors call it
     try:
-        return [answer(counted, prompt, eos_id, max_new_tokens), handed]
+        return [answer(read_and_count, prompt, eos_id, max_new_tokens), handed]
     except Endless:
         return [told[:TOLD], handed[:TOLD]]
 
@@ -111,7 +112,7 @@ def _ends_in_time(answer, inputs: tuple, ids: list, handed: list) -> str | None:
     if eos_id in ids[:-1]:
         return f"Nothing comes after `<eos>`, id {eos_id}. Yours goes on: {ids}."
     if len(ids) > most:
-        return f"max_new_tokens is {most}. Your list has {len(ids)} ids: {ids}."
+        return f"max_new_tokens is {most}. Your list has {counted(len(ids), 'id')}: {ids}."
     return None
 
 
@@ -120,25 +121,25 @@ def _only_what_is_new(answer, inputs: tuple, ids: list, handed: list) -> str | N
     n = len(inputs[1])
     if handed[:1] != [n]:
         return (
-            f"The prompt has {n} ids. Your first call of `read` hands over {(*handed, 0)[0]}; "
-            "it should hand over all of them."
+            f"The prompt has {counted(n, 'id')}. Your first call of `read` hands over "
+            f"{(*handed, 0)[0]}; it should hand over all of them."
         )
     if any(number != 1 for number in handed[1:]):
         call, number = next((i, one) for i, one in enumerate(handed[1:], 2) if one != 1)
         return (
-            f"Call {call} of `read` hands over {number} ids, and only the newest one has not been "
-            "read yet."
+            f"Call {call} of `read` hands over {counted(number, 'id')}, and only the newest one "
+            "has not been read yet."
         )
     needed = max(len(plain.greedy_decode(*inputs)), len(ids))
     if len(handed) > needed:
-        return f"{needed} calls of `read` are enough here. Yours makes {len(handed)}."
+        return f"Here you need only {counted(needed, 'call')} of `read`. Yours makes {len(handed)}."
     return None
 
 
 @exercise(
     reference="transformer_lesson.generation.plain:greedy_decode",
     make_inputs=_greedy_inputs,
-    trial=_counted,
+    trial=_with_calls,
     draws=len(READINGS),
     returns={"ids": "token", "read_per_call": "call"},
     hints=(
@@ -157,6 +158,7 @@ def greedy_decode(read, prompt, eos_id, max_new_tokens):
         max_new_tokens,
         one_too_many=max_new_tokens + 1,
         prompt_counted=max_new_tokens - len(prompt),
+        never_begun=0 if eos_id in prompt else max_new_tokens,
     )
     new = choose(prompt, last_of_prompt=prompt[-1:], one_by_one=prompt[-1:])
     kept = choose(None, one_by_one=_read_one_by_one(read, prompt[:-1]))
@@ -164,9 +166,10 @@ def greedy_decode(read, prompt, eos_id, max_new_tokens):
     while len(ids) < most:
         handed = choose(new, everything_again=prompt + ids, everything_to_the_cache=prompt + ids)
         given = choose(kept, everything_again=None, nothing_kept=None, first_kept=first)
+        handed = choose(handed, bare_number=handed if first is None else handed[0])
         logits, kept = read(handed, given)
         first = kept if first is None else first
-        new = [int(logits.argmax())]
+        new = [int(choose(logits.argmax(), largest_logit=logits.max()))]
         ids = ids + new
         ended = new == [eos_id]
         if choose(ended, never=False, eos_in_prompt=eos_id in prompt + ids):
@@ -272,6 +275,7 @@ def top_p_filter(logits, p):
     kept = choose(
         before < p,
         crossing_dropped=sums < p,
+        each_by_itself=shares >= p,
         share_of_the_best=shares >= p * shares.amax(-1, keepdim=True),
         first_may_leave=(before < p) & (shares[:, :1] < p),
         row_0_kept=(before < p) & (shares[:, :1] < p) | (torch.arange(len(logits)) == 0)[:, None],
@@ -455,8 +459,8 @@ def _bos_first_eos_last(answer, inputs: tuple, ids: list, score: float) -> str |
         )
     if len(ids) > max_len:
         return (
-            f"With max_len = {max_len} the list has at most {max_len} ids, `<bos>` included. "
-            f"Yours has {len(ids)}."
+            f"With max_len = {max_len} the list has at most {counted(max_len, 'id')}, `<bos>` "
+            f"included. Yours has {len(ids)}."
         )
     return None
 
@@ -472,9 +476,9 @@ def _score_is_normalized(answer, inputs: tuple, ids: list, score: float) -> str 
         return None
     if math.isclose(score, total, rel_tol=1e-4):
         return (
-            f"Your score {score:.4g} is the plain sum of {length} log-probabilities. Sums favor "
-            "short texts.\nDivide by ((5 + n) / 6) ** 0.6 before you compare; n counts all tokens "
-            "but <bos>."
+            f"Your score {score:.4g} is the plain sum of the log-probabilities. Sums favor short "
+            "texts.\nDivide by ((5 + n) / 6) ** 0.6 before you compare; n counts all tokens but "
+            "<bos>."
         )
     return (
         f"The log-probabilities of your ids {ids} sum to {total:.4g}. With n = {length} that makes "

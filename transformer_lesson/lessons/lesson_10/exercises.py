@@ -51,11 +51,19 @@ def gpt_forward(ids, weights):
     mask = choose(causal, no_mask=None, inverted_mask=~causal, own_hidden=causal.tril(-1))
     PE = sinusoidal_encoding(n, weights.table.size(1))
     x = _placed(ids, weights.table, PE)
-    stack = weights.blocks
+    stack = choose(
+        weights.blocks,
+        first_block_only=weights.blocks[:1],
+        last_block_only=weights.blocks[-1:],
+        last_block_each_time=weights.blocks[-1:] * len(weights.blocks),
+    )
     for block in stack:
         x = _through(x, block, weights.n_heads, mask)
     normed = choose(layer_norm(x, *weights.last_norm, 1e-5), no_last_norm=x)
-    return choose(normed @ weights.projection, tied=normed @ weights.table.T)
+    logits = choose(
+        normed @ weights.projection, tied=normed @ weights.table.T, no_projection=normed
+    )
+    return choose(logits, probabilities=logits.softmax(-1))
 
 
 def _placed(ids, table, PE):
@@ -66,16 +74,18 @@ def _placed(ids, table, PE):
 
 def _through(x, block, n_heads, mask):
     """Return what a block makes of x."""
-    norms = block.norms
+    norms = choose(block.norms, one_norm=block.norms[:1] * 2, norms_exchanged=block.norms[::-1])
+    kept = choose((1, 1), no_first_residual=(0, 1), no_second_residual=(1, 0))
     read = choose(layer_norm(x, *norms[0], 1e-5), no_norms=x, post_norm=x)
     found = multi_head_attention(read, *block.self_attention, n_heads, mask)
     carried = choose(x, read_kept=read)
-    N = carried + found
+    N = kept[0] * carried + found
     N = choose(N, post_norm=layer_norm(N, *norms[0], 1e-5))
     read = choose(layer_norm(N, *norms[1], 1e-5), no_norms=N, post_norm=N)
     written = feed_forward(read, *block.feed_forward)
     carried = choose(N, read_kept=read)
-    return choose(carried + written, post_norm=layer_norm(carried + written, *norms[1], 1e-5))
+    total = kept[1] * carried + written
+    return choose(total, post_norm=layer_norm(total, *norms[1], 1e-5))
 
 
 def _write_inputs(draw: Draw) -> tuple:
@@ -100,6 +110,17 @@ def _write_inputs(draw: Draw) -> tuple:
     return table, ids, draws, length, temperature
 
 
+@breaks("another text at each call")
+def _draws_decide(answer, inputs: tuple, ids: list) -> str | None:
+    again = answer(*inputs)
+    if again == ids:
+        return None
+    return (
+        f"Called twice with the same arguments, yours writes {ids} and then {again}.\n"
+        "All chance is in `draws`: one of its numbers decides each token. What else is random?"
+    )
+
+
 @exercise(
     reference="transformer_lesson.generation.plain:write_on",
     make_inputs=_write_inputs,
@@ -112,32 +133,44 @@ def _write_inputs(draw: Draw) -> tuple:
         "hits the first part that ends beyond it.",
         "`token = int((P.cumsum(dim=-1) <= draw).sum())`. The model reads `ids[-length:]`.",
     ),
+    invariants=(_draws_decide,),
 )
 def write_on(next_logits, ids, draws, length, temperature=1.0):
     """Append one token for each draw: the one on whose part of the line it falls."""
-    prompt = ids
+    prompt, n = ids, len(ids)
     ids = choose(list(ids), in_place=ids)
     numbers = choose(list(draws), one_number_for_all=[draws[0]] * len(draws))
     for draw in numbers:
         logits = next_logits(
-            choose(ids[-length:], oldest_tokens=ids[:length], prompt_only=prompt[-length:])
+            choose(
+                ids[-length:],
+                oldest_tokens=ids[:length],
+                prompt_only=prompt[-length:],
+                whole_text=ids,
+                one_too_few=ids[1 - length :],
+            )
         )
-        P = choose(
-            (logits / temperature).softmax(-1),
-            no_temperature=logits.softmax(-1),
-            multiplied=(logits * temperature).softmax(-1),
-            likeliest_first=(logits / temperature).softmax(-1).sort(descending=True).values,
+        scaled = choose(
+            logits / temperature,
+            no_temperature=logits,
+            multiplied=logits * temperature,
+            divided_too_late=logits,
         )
-        ids.append(_hit(P, draw))
-    return ids
+        P = choose(scaled.softmax(-1), divided_too_late=scaled.softmax(-1) / temperature)
+        ranked, order = P.sort(descending=True)
+        hit = _hit(choose(P, likeliest_first=ranked, sorted_line=ranked), draw)
+        ids.append(choose(hit, sorted_line=int(order[hit])))
+    return choose(ids, new_ones_alone=ids[n:])
 
 
 def _hit(P, draw):
     return choose(
         min(int((P.cumsum(-1) <= draw).sum()), len(P) - 1),
+        int((P.cumsum(-1) <= draw).sum()),
         one_before=max(int((P.cumsum(-1) <= draw).sum()) - 1, 0),
         greedy=int(P.argmax()),
         even_chances=int(draw * len(P)),
+        nearest=int((P - draw).abs().argmin()),
     )
 
 

@@ -344,8 +344,8 @@ def _k_weights(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str |
         return None
     token = int((chosen != k).nonzero()[0])
     return (
-        f"Each token passes through k = {k} experts. In yours, token {token} has "
-        f"{int(chosen[token])} weights that are not 0."
+        f"Each token passes through k = {k} experts. In yours, token {token} passes "
+        f"through {int(chosen[token])}."
     )
 
 

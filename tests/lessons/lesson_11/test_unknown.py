@@ -32,7 +32,7 @@ def test_each_number_has_a_rule_of_its_own_and_follows_it_where_it_was_trained()
             same = hidden_rules.trained_model(number)(probe).argmax(dim=-1) == own
         assert same.float().mean() > 0.998, number
     for first in range(1, hidden_rules.MODELS, 3):  # each three have the three rules
-        rules = {hidden_rules.variant(first + i).rule for i in range(3)}
+        rules = {hidden_rules.renamed(first + i).rule for i in range(3)}
         assert rules == hidden_rules.RULES.keys()
 
 

@@ -17,6 +17,7 @@ from jaxtyping import Int64
 from safetensors.torch import load_file
 from torch import Tensor
 
+from transformer_lesson.caching import copied
 from transformer_lesson.lessons.lesson_11 import induction
 
 WEIGHTS = Path(__file__).with_name("unknown.safetensors")
@@ -64,7 +65,7 @@ class Variant(NamedTuple):
 
 
 @cache
-def variant(number: int) -> Variant:
+def renamed(number: int) -> Variant:
     """Return which rule a model has and how its tokens are renamed; no two numbers share both.
 
     Args:
@@ -84,15 +85,15 @@ def variant(number: int) -> Variant:
 
 def hidden_rule(number: int, ids: Ids) -> Ids:
     """Return what the model of this number was trained to guess."""
-    rule, trained = variant(number)
+    rule, trained = renamed(number)
     there = torch.tensor(trained)
     return there.argsort()[RULES[rule](there[ids])]
 
 
-@cache
+@copied
 def trained_model(number: int) -> induction.AttentionOnlyDecoder:
     """Return the model of this number: the trained one with its tokens renamed."""
-    rule, trained = variant(number)
+    rule, trained = renamed(number)
     stored = load_file(WEIGHTS)
     own = {n.removeprefix(f"{rule}."): w.float() for n, w in stored.items() if n.startswith(rule)}
     for table in ("embedding.weight", "projection.weight"):

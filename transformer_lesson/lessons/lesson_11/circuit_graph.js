@@ -231,8 +231,8 @@ function drawParts(group, { heads, now, all }, { parts, rows, roomy }) {
 // none is cut, with the circuit and with all but it.
 function drawRight(group, { edges, cut, all, beside, left, alone, chance }, { x, y, end }) {
   const n = edges.length, m = beside.length;
-  const names = cut.length ? [`the ${n - m} that are left`, `the ${m} cut ones alone`] :
-    [`the circuit’s ${n - m} alone`, `the other ${m} alone`];
+  const cutAlone = m === 1 ? "the cut one alone" : `the ${m} cut ones alone`;
+  const names = cut.length ? [`the ${n - m} that are left`, cutAlone] : [`the circuit’s ${n - m} alone`, `the other ${m} alone`];
   const rows = [[`all ${n} edges`, all], ...(m ? [[names[0], left], [names[1], alone]] : [])]
     .filter(([, result]) => result);
   const top = (i) => y + i * 36, long = ({ right, count }) => (right / count) * (end - x);
@@ -258,14 +258,15 @@ function circuitFacts(look, page) {
   const chances = `By chance ${(100 * chance).toFixed(1)} % would be.`;
   const next = nextWords(look, page);
   if (!cut.length) {
-    const said = `Each dot is an edge: what stands above it sends, what stands to its right reads. ` +
-      `${now.right} of ${now.count} labels are right. ${chances}${next}`;
+    const said = "Each dot is an edge: what stands above it sends, what stands to its right " +
+      `reads. ${now.right} of ${now.count} labels are right. ${chances}${next}`;
     return { title: `All ${n} edges: ${rightAndLoss(now)}`, said };
   }
   const title = `${left} of ${n} edges left: ${rightAndLoss(now)}`;
   const names = edges.filter(({ gone }) => gone).map(edgeWords).join("; ");
   const begin = cut.length <= 2 ? `Cut: ${names}. ` : "";
-  const others = alone ? `The ${cut.length} alone: ${rightAndLoss(alone)}. ` : "";
+  const who = cut.length > 1 ? `The ${cut.length}` : "That one";
+  const others = alone ? `${who} alone: ${rightAndLoss(alone)}. ` : "";
   return { title, said: `${begin}All edges: ${rightAndLoss(all)}. ${others}${next.trim()}` };
 }
 

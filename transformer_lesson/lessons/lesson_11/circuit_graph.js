@@ -232,7 +232,8 @@ function drawParts(group, { heads, now, all }, { parts, rows, roomy }) {
 function drawRight(group, { edges, cut, all, beside, left, alone, chance }, { x, y, end }) {
   const n = edges.length, m = beside.length;
   const cutAlone = m === 1 ? "the cut one alone" : `the ${m} cut ones alone`;
-  const names = cut.length ? [`the ${n - m} that are left`, cutAlone] : [`the circuit’s ${n - m} alone`, `the other ${m} alone`];
+  const names = cut.length ? [`the ${n - m} that are left`, cutAlone] :
+    [`the circuit’s ${n - m} alone`, `the other ${m} alone`];
   const rows = [[`all ${n} edges`, all], ...(m ? [[names[0], left], [names[1], alone]] : [])]
     .filter(([, result]) => result);
   const top = (i) => y + i * 36, long = ({ right, count }) => (right / count) * (end - x);

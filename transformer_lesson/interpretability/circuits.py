@@ -162,7 +162,7 @@ class EdgeGraph:
 def smallest_circuit(
     edges: Sequence, accuracy: Callable[[list], float], keep: float = 0.95
 ) -> list:
-    """Cut edge after edge, always the one missed least, until every remaining one is needed.
+    """Cut every edge that can go, round after round, until every remaining one is needed.
 
     Args:
         edges: of the whole graph, by any names.
@@ -170,21 +170,20 @@ def smallest_circuit(
         keep: the share of the whole graph's accuracy that must remain.
 
     Returns:
-        The remaining edges, in their order. None of them can be cut alone. Of two edges that are
-        missed equally little, the first is cut.
+        The remaining edges, in their order. They are enough, and none of them can be cut alone.
 
     Source: Conmy et al. (2023), section 3.
-    Differs: they go through the edges once, from the output back; here each cut is the least
-        harmful one.
+    Differs: they go through the edges once, from the output back; here rounds go on, because an
+        edge may be needed only as long as another one is there.
     """
     kept, lowest = list(edges), keep * accuracy(list(edges))
-    while kept:
-        without = [[edge for edge in kept if edge != gone] for gone in kept]
-        scores = [accuracy(rest) for rest in without]
-        best = max(scores)
-        if best < lowest:
-            break
-        kept = without[scores.index(best)]
+    before = None
+    while kept != before:
+        before = kept
+        for edge in before:
+            rest = [one for one in kept if one != edge]
+            if accuracy(rest) >= lowest:
+                kept = rest
     return kept
 
 

@@ -8,6 +8,8 @@
 - `programmed_induction.py`: the same circuit with its weights written by hand
 - `particles.py`: sentences that differ in one verb and in the German particle
 - `superposition.py`, `sparse_autoencoder.py`: more features than dimensions, and finding them
+- `unknown.py`: a model to crack with forty runs, and the check of a rule
+- `hidden_rules.py`, `unknown.safetensors` (by `train_unknown.py`): thirty rules behind them
 - `circuit_graph.py`, `.js`, `circuit_pass.js`: explorable: cut edges between parts of a model
 - `patching_grid.py`, `.js`: explorable: put one vector of the clean run into the other
 """

@@ -1,4 +1,4 @@
-// A small model as a graph: each path from one part to another is an edge that can be cut.
+// A small model as wires: each path from one part to another is an edge that can be cut.
 
 import { circuitOf, edgeName, readCut } from "./circuit_pass.js";
 import { choosable, layer, pen, put, told } from "../../explorables/web/draw.js";
@@ -10,7 +10,7 @@ import { headRows, mapShades } from "../../explorables/web/small_map.js";
 import { modelOf } from "../../explorables/web/weights.js";
 
 const MOST_READ = 300; // cases whose results are kept
-const DOT = 13, MAP = 92; // pixels from edge to edge where they arrive, and of a head's map
+const ROW = 24; // pixels from one line that a part reads to the next
 const READS = { q: ["queries", "--query"], k: ["keys", "--key"], v: ["values", "--value"] };
 
 export const CircuitGraph = (view) => frame(view, {
@@ -29,7 +29,7 @@ function circuitControls(make, page) {
   const isNow = (cut) => cutName(page.model.get("cut")) === cutName(cut);
   const buttons = Object.entries(cuts).map(([text, cut]) =>
     make.button(text, () => ({ cut }), () => ({ "aria-pressed": String(isNow(cut)) })));
-  return [...buttons, make.toggle("width: what its cut would cost", "costs")];
+  return [...buttons, make.toggle("size: what its cut would cost", "costs")];
 }
 
 function drawCircuit({ cut, costs }, page, { model }) {
@@ -42,8 +42,10 @@ function drawCircuit({ cut, costs }, page, { model }) {
   const { svg, width } = page, plan = circuitPlan(look, width);
   drawEdges(layer(svg, "edges"), look, plan, page);
   drawParts(layer(svg, "parts"), look, plan);
-  const end = drawRight(layer(svg, "shares"), look, { y: plan.high + 12, width });
-  return { ...circuitFacts(look, page), height: end };
+  const beside = plan.roomy && look.heads.length > 2, x = beside ? 2.7 * plan.step : 2;
+  const end = drawRight(layer(svg, "shares"), look, { x, y: beside ? 0 : plan.high + 8,
+    end: width - 2 });
+  return { ...circuitFacts(look, page), height: Math.max(end, plan.high + 4) };
 }
 
 // What is right with some edges cut: of all cases, those read so far
@@ -139,89 +141,58 @@ const edgeWords = ({ sender, receiver }) =>
 
 // Picture
 
-// The layout: the embedding, the heads of each block beside each other, the logits,
-// from left to right, or where that is too narrow from top to bottom. `along` counts in the
-// direction in which the model computes, `cross` across it. Beside a single head a lane is left.
+// The layout: parts on a diagonal, in the order in which they compute. What a part sends runs down
+// from it, what it reads runs to it from the left, and an edge is a dot where the two cross.
 function circuitPlan({ edges, heads }, width) {
-  const blocks = new Set(heads.map((name) => name.split(".")[0])).size;
-  const each = heads.length / blocks, slots = Math.max(2, each), gap = 26;
-  const size = Math.max(MAP + 12, 3 * (1 + heads.length - each) * DOT + 30);
-  const whole = slots * (size + gap) - gap, wide = width >= 168 + blocks * 118 + (blocks + 1) * 56;
-  const deep = wide ? MAP + 26 : MAP + 42, ends = wide ? 84 : 34;
-  const step = wide ? (width - 2 * ends - blocks * deep - 4) / (blocks + 1) : 84;
-  const middle = Math.max(whole, wide ? 0 : width - 4) / 2, parts = new Map();
-  const add = (name, stage, cross, size) => parts.set(name, { stage, cross, size,
-    from: stage && ends + step + (stage - 1) * (deep + step),
-    deep: stage > 0 && stage <= blocks ? deep : ends });
-  add("embedding", 0, middle - 45, 90);
-  heads.forEach((name, i) => {
-    const slot = slots - each + i % each, stage = 1 + Math.floor(i / each);
-    add(name, stage, middle - whole / 2 + slot * (size + gap), size);
-  });
-  const last = Math.max(90, (1 + heads.length) * DOT + 14);
-  add("logits", blocks + 1, middle - last / 2, last);
-  const lane = middle - whole / 2 + Math.ceil(slots / 2) * (size + gap) - gap / 2;
-  const total = parts.get("logits").from + ends;
-  return { wide, parts, lane, stage: (i) => ({ from: ends + step + (i - 1) * (deep + step), deep }),
-    high: (wide ? whole : total) + 4, edges, senders: ["embedding", ...heads],
-    at: (along, cross) => (wide ? [along + 2, cross + 2] : [cross + 2, along + 2]) };
-}
-
-// Where an edge arrives: at its receiver, queries before keys before values.
-function arrival({ parts, edges }, { receiver, name }) {
-  const owner = receiver.split(".").slice(0, 2).join("."), part = parts.get(owner);
-  const all = edges.filter((one) => one.receiver.split(".").slice(0, 2).join(".") === owner);
-  const place = all.findIndex((one) => one.name === name) - (all.length - 1) / 2;
-  const apart = receiver === owner ? 0 : 6 * ("qkv".indexOf(receiver.at(-1)) - 1);
-  return { along: part.from - 6, cross: part.cross + part.size / 2 + place * DOT + apart };
-}
-
-// The way of an edge; past a block it goes through the lane between that block's heads.
-function edgeWay(plan, edge) {
-  const sender = plan.parts.get(edge.sender), end = arrival(plan, edge);
-  const receiver = plan.parts.get(edge.receiver.split(".").slice(0, 2).join("."));
-  let now = { along: sender.from + sender.deep, cross: sender.cross + sender.size / 2 };
-  const { at } = plan, ways = [`M${at(now.along, now.cross)}`];
-  const curve = (to) => {
-    const half = (now.along + to.along) / 2;
-    ways.push(`C${at(half, now.cross)} ${at(half, to.cross)} ${at(to.along, to.cross)}`);
-    now = to;
-  };
-  const side = Math.sign(sender.cross + sender.size / 2 - plan.lane);
-  const part = "qkv".indexOf(edge.receiver.split(".")[2] ?? "v");
-  const aside = sender.stage ? 5 * side : edge.receiver === "logits" ? 10 : 5 * (part - 1);
-  for (let stage = sender.stage + 1; stage < receiver.stage; stage++) {
-    const { from, deep } = plan.stage(stage), cross = plan.lane + aside;
-    curve({ along: from, cross });
-    ways.push(`L${at(from + deep, cross)}`);
-    now = { along: from + deep, cross };
+  const names = ["embedding", ...heads, "logits"], parts = new Map(), rows = new Map();
+  const step = (width - 8) / names.length, wide = Math.min(step - 10, 132);
+  let top = 2;
+  for (const [i, name] of names.entries()) {
+    const letters = heads.includes(name) ? [".q", ".k", ".v"] : [""];
+    const high = Math.max(28, ROW * letters.length), x = 2 + i * step;
+    parts.set(name, { x, y: top, width: wide, height: high, down: x + wide / 2 });
+    letters.forEach((letter, k) => rows.set(name + letter,
+      { end: x, y: top + high / 2 + ROW * (k - (letters.length - 1) / 2), letter }));
+    top += high + 10;
   }
-  curve(end);
-  return ways.join("");
+  const at = ({ sender, receiver }) => ({ x: parts.get(sender).down, y: rows.get(receiver).y });
+  return { parts, rows, at, heads, step, high: top - 10, edges, roomy: width >= 560 };
 }
 
-// Each edge with a button where it arrives; where costs are known, the wider the more it costs.
+const colorOf = (receiver) => `var(${READS[receiver.split(".")[2]]?.[1] ?? "--ink"})`;
+
+// Senders' lines, receivers' lines, and a dot for each edge; where costs are known, the larger the
+// more its cut costs.
 function drawEdges(group, { edges, now }, plan, page) {
-  const color = ({ receiver }) => `var(${READS[receiver.split(".")[2]]?.[1] ?? "--ink"})`;
+  const there = edges.filter(({ gone }) => !gone), { parts, rows, at } = plan;
+  const senders = [...parts.keys()].filter((name) => name !== "logits");
+  put.path(group, "down", senders, (name) => {
+    const { down, y, height } = parts.get(name), own = there.filter((e) => e.sender === name);
+    return { d: `M${down} ${y + height}V${Math.max(y + height, ...own.map((e) => at(e).y))}`,
+      ...pen("--soft", 1.5) };
+  }, String);
+  put.path(group, "across", [...rows.keys()].filter((name) => name !== "embedding"), (name) => {
+    const { end, y } = rows.get(name), own = there.filter((e) => e.receiver === name);
+    return { d: `M${Math.min(end, ...own.map((e) => at(e).x))} ${y}H${end}`, fill: "none",
+      stroke: colorOf(name), "stroke-width": 2 };
+  }, String);
+  put.path(group, "ways", edges, (edge) => {
+    const { x, y } = at(edge), { height, ...from } = parts.get(edge.sender);
+    return { d: `M${x} ${from.y + height}V${y}H${rows.get(edge.receiver).end}`, fill: "none",
+      stroke: "transparent", "data-links": edge.name };
+  }, "name");
+  const turn = ({ edge }) => () => page.set({ cut: withEdgeSwitched(page.model.get("cut"), edge) });
+  put.rect(group, "near", edges, (edge) => { // what a finger hits around a dot
+    const { x, y } = at(edge), side = Math.min(plan.step, 44);
+    return { x: x - side / 2, y: y - ROW / 2, width: side, height: ROW, fill: "transparent",
+      "data-of": edge.name, onclick: turn(edge) };
+  }, "name");
   const rise = ({ then, gone }) => (then && !gone ? Math.max(0, then.loss - now.loss) : 0);
   const most = Math.max(1e-9, ...edges.map(rise));
-  const ordered = [...edges.filter(({ gone }) => gone), ...edges.filter(({ gone }) => !gone)];
-  put.path(group, "lines", ordered, (edge) => ({
-    d: edgeWay(plan, edge), fill: "none", stroke: edge.gone ? "var(--soft)" : color(edge),
-    "stroke-width": edge.gone ? 1 : edge.then ? 1.2 + 6 * rise(edge) / most : 2.2,
-    "stroke-dasharray": edge.gone ? "2 5" : "none", "data-links": edge.name }), "name");
-  const turn = ({ edge }) => () => page.set({ cut: withEdgeSwitched(page.model.get("cut"), edge) });
-  put.path(group, "ways", edges, (edge) =>
-    ({ d: edgeWay(plan, edge), class: "hand", "data-of": edge.name, onclick: turn(edge) }), "name");
-  put.circle(group, "near", edges, (edge) => { // what a finger hits around a dot
-    const { along, cross } = arrival(plan, edge), [cx, cy] = plan.at(along, cross);
-    return { cx, cy, r: DOT / 2 + 1, fill: "transparent", "data-of": edge.name,
-      onclick: turn(edge) };
-  }, "name");
   put.circle(group, "dots", edges, (edge) => {
-    const { along, cross } = arrival(plan, edge), [cx, cy] = plan.at(along, cross);
-    return { cx, cy, r: 5, fill: edge.gone ? "var(--paper)" : color(edge),
-      stroke: edge.gone ? "var(--soft)" : color(edge),
+    const { x, y } = at(edge), color = edge.gone ? "var(--soft)" : colorOf(edge.receiver);
+    return { cx: x, cy: y, r: edge.then && !edge.gone ? 3 + 7 * Math.sqrt(rise(edge) / most) : 7,
+      fill: edge.gone ? "var(--paper)" : color, stroke: color,
       ...choosable(edgeTold(edge), edge.gone, turn(edge), edge.name) };
   }, "name");
 }
@@ -232,71 +203,54 @@ function edgeTold(edge) {
   return `${what}; ${edge.gone ? "with it again" : "without it"} ${rightAndLoss(edge.then)}`;
 }
 
-// Boxes with names; in a head's box where it looks in the first row, and which edges arrive where.
-function drawParts(group, { heads, now, all }, plan) {
-  const box = (name) => {
-    const { from, deep, cross, size } = plan.parts.get(name), [x, y] = plan.at(from, cross);
-    return plan.wide ? { x, y, width: deep, height: size } : { x, y, width: size, height: deep };
-  };
-  put.rect(group, "boxes", [...plan.parts.keys()], (name) =>
-    ({ ...box(name), rx: 8, class: "box" }), String);
-  put.text(group, "names", [...plan.parts.keys()], (name) => {
-    const { x, y, width, height } = box(name), head = heads.includes(name);
-    return { text: head ? `head ${name}` : name, class: "middle strong size-13",
-      x: x + width / 2 + (head && plan.wide ? 8 : 0),
-      y: y + (!head ? height / 2 + 5 : plan.wide ? (height - MAP) / 2 : 30) };
+// Boxes with names; in a head's box where it looks in the first row, and what each line is for.
+function drawParts(group, { heads, now, all }, { parts, rows, roomy }) {
+  const names = [...parts.keys()], weights = (now ?? all)?.weights;
+  put.rect(group, "boxes", names, (name) => {
+    const { down, ...box } = parts.get(name);
+    return { ...box, rx: 8, class: "box" };
   }, String);
-  const corner = (name) => {
-    const { x, y, width, height } = box(name), low = plan.wide ? (height - MAP) / 2 + 6 : 34;
-    return [x + (plan.wide ? 20 : (width - MAP) / 2), y + low];
-  };
-  const weights = (now ?? all)?.weights, shades = !weights ? [] : heads.flatMap((name) =>
-    mapShades(name, headRows(weights.get(name), 0), corner(name), MAP));
-  put.rect(group, "frames", heads, (name) => ({
-    x: corner(name)[0], y: corner(name)[1], width: MAP, height: MAP, fill: "var(--none)", rx: 4,
-  }), String);
-  put.path(group, "maps", shades);
-  drawLetters(group, plan);
-}
-
-function drawLetters(group, plan) {
-  const letters = new Map();
-  for (const edge of plan.edges) {
-    const part = edge.receiver.split(".")[2];
-    if (part) letters.set(edge.receiver, [...(letters.get(edge.receiver) ?? []),
-      arrival(plan, edge)]);
-  }
-  put.label(group, "letters", [...letters], ([name, places]) => {
-    const cross = places.reduce((sum, one) => sum + one.cross, 0) / places.length;
-    const [x, y] = plan.at(places[0].along + 15, cross);
-    return { text: name.at(-1), x, y: y + 4, class: "middle number strong" };
-  }, ([name]) => name);
+  put.text(group, "names", names, (name) => {
+    const { x, y, width, height, down } = parts.get(name), head = heads.includes(name);
+    const inside = !head && (roomy || name === "logits");
+    return { text: head ? `head ${name}` : name, x: inside ? down : x + width + 8,
+      y: y + height / 2 + 5, class: inside ? "middle strong size-13" : "strong size-13" };
+  }, String);
+  const maps = !weights ? [] : heads.flatMap((name) => {
+    const { x, y, width, height } = parts.get(name), side = Math.min(height - 4, width - 18);
+    const corner = [x + 16 + (width - 18 - side) / 2, y + (height - side) / 2];
+    return mapShades(name, headRows(weights.get(name), 0), corner, side);
+  });
+  put.path(group, "maps", maps);
+  put.label(group, "letters", [...rows].filter(([, { letter }]) => letter),
+    ([, { end, y, letter }]) => [letter.slice(1), end + 10, y + 4, "middle number strong"],
+    ([name]) => name);
 }
 
 // What is right with all edges, with those that are left, and with those alone that are cut; where
 // none is cut, with the circuit and with all but it.
-function drawRight(group, { edges, cut, all, beside, left, alone, chance }, { y, width }) {
-  const n = edges.length, m = beside.length, wide = width >= 560, line = wide ? 22 : 38;
-  const names = cut.length ? [`the ${n - m} that are left`, `the ${m} cut ones alone`] :
+function drawRight(group, { edges, cut, all, beside, left, alone, chance }, { x, y, end }) {
+  const n = edges.length, m = beside.length;
+  const cutAlone = m === 1 ? "the cut one alone" : `the ${m} cut ones alone`;
+  const names = cut.length ? [`the ${n - m} that are left`, cutAlone] :
     [`the circuit’s ${n - m} alone`, `the other ${m} alone`];
   const rows = [[`all ${n} edges`, all], ...(m ? [[names[0], left], [names[1], alone]] : [])]
     .filter(([, result]) => result);
-  const x = wide ? 150 : 0, end = wide ? width - 210 : width - 2, top = (i) => y + i * line;
-  const long = ({ right, count }) => (right / count) * (end - x), low = wide ? 4 : 18;
-  put.text(group, "labels", rows, ([name], i) => [name, 0, top(i) + 14, "size-13"]);
+  const top = (i) => y + i * 36, long = ({ right, count }) => (right / count) * (end - x);
+  put.text(group, "labels", rows, ([name], i) => [name, x, top(i) + 12, "size-13"]);
   put.rect(group, "rooms", rows, (_, i) =>
-    ({ x, y: top(i) + low, width: end - x, height: 12, rx: 3, fill: "var(--none)" }));
+    ({ x, y: top(i) + 17, width: end - x, height: 10, rx: 3, fill: "var(--none)" }));
   put.rect(group, "bars", rows, ([name, result], i) => ({
-    x, y: top(i) + low, width: Math.max(1, long(result)), height: 12, rx: 3,
+    x, y: top(i) + 17, width: Math.max(1, long(result)), height: 10, rx: 3,
     fill: i === 2 ? "var(--minus)" : "var(--plus)", ...told(`${name}: ${rightAndLoss(result)}`) }));
   put.label(group, "numbers", rows, ([, result], i) =>
-    [rightAndLoss(result), width - 2, top(i) + 14, "number end"]);
+    [rightAndLoss(result), end, top(i) + 12, "number end"]);
   put.path(group, "chance", rows.length ? [0] : [], () => ({
-    d: rows.map((_, i) => `M${x + chance * (end - x)} ${top(i) + low - 3}v18`).join(""),
+    d: rows.map((_, i) => `M${x + chance * (end - x)} ${top(i) + 14}v16`).join(""),
     ...pen("--ink", 1, "3 3") }), String);
   put.text(group, "chance name", rows.length ? [0] : [], () =>
-    ["chance", x + chance * (end - x) + 4, top(rows.length) + 10, "small"], String);
-  return top(3) + 14;
+    ["chance", x + chance * (end - x) + 4, top(rows.length) + 6, "small"], String);
+  return top(3) + 10;
 }
 
 function circuitFacts(look, page) {
@@ -305,13 +259,15 @@ function circuitFacts(look, page) {
   const chances = `By chance ${(100 * chance).toFixed(1)} % would be.`;
   const next = nextWords(look, page);
   if (!cut.length) {
-    const said = `${now.right} of ${now.count} labels are right. ${chances}${next}`;
+    const said = "Each dot is an edge: what stands above it sends, what stands to its right " +
+      `reads. ${now.right} of ${now.count} labels are right. ${chances}${next}`;
     return { title: `All ${n} edges: ${rightAndLoss(now)}`, said };
   }
   const title = `${left} of ${n} edges left: ${rightAndLoss(now)}`;
   const names = edges.filter(({ gone }) => gone).map(edgeWords).join("; ");
   const begin = cut.length <= 2 ? `Cut: ${names}. ` : "";
-  const others = alone ? `The ${cut.length} alone: ${rightAndLoss(alone)}. ` : "";
+  const who = cut.length > 1 ? `The ${cut.length}` : "That one";
+  const others = alone ? `${who} alone: ${rightAndLoss(alone)}. ` : "";
   return { title, said: `${begin}All edges: ${rightAndLoss(all)}. ${others}${next.trim()}` };
 }
 

@@ -3,6 +3,10 @@
 - `exercises.py`: `dequantize_q4_1`, `chat_prompt`, `llama_block`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
+- `asking.py`: a question, and what the model answers
 - `figures.py`: numbers kept in few bits, and losses without some heads
-- `answer_explorer.py`, `.js`: explorable: an answer, its alternatives and where heads looked
+- `removal.py`, `.json`: what the model loses without each head and each block;
+  `measure_removal.py` made the file
+- `answer_explorer.py`, `.js`: explorable: an answer, its alternatives, where heads looked, and what
+  is lost without them
 """

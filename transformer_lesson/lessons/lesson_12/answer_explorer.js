@@ -1,5 +1,5 @@
-// How a model wrote one answer: what else was likely at each step, where every head looked, and what
-// is lost without a head or a block.
+// How a model wrote one answer: what else was likely at each step, where every head looked, and
+// what is lost without a head or a block.
 
 import { choosable, fitted, layer, pen, put, set, shade, textWidth, told,
   wrapped } from "../../explorables/web/draw.js";
@@ -44,7 +44,8 @@ async function recordOf(model) {
 function measureOf({ name, whole, worst, heads, blocks }) {
   const low = Math.min(worst, whole, ...heads), high = Math.max(worst, whole, ...heads);
   const within = (share) => Math.min(1, Math.max(0, share));
-  const without = ([l, h]) => h === null ? blocks[l] : heads[l * (heads.length / blocks.length) + h];
+  const row = heads.length / blocks.length;
+  const without = ([l, h]) => h === null ? blocks[l] : heads[l * row + h];
   return { name, whole, without, all: { heads, blocks },
     lost: (value) => within((whole - value) / (whole - worst)),
     place: (value) => within((value - low) / (high - low)),
@@ -83,7 +84,8 @@ function lookOfAnswer(answer, state, preview) {
   const watched = pointed ?? pinned ?? favorite;
   const shown = kind === "head" ? numbers.map(Number) : chosen;
   const block = kind === "block" ? Number(numbers[0]) : chosen[0];
-  const removed = kind === "block" || (state.whole_block && kind !== "head") ? [block, null] : shown;
+  const whole = kind === "block" || (state.whole_block && kind !== "head");
+  const removed = whole ? [block, null] : shown;
   const measure = state.measure === null ? null : answer.measures[
     Math.min(state.measure, answer.measures.length - 1)] ?? null;
   const all = Array.from({ length: layers * heads }, (_, i) => {
@@ -172,7 +174,7 @@ function drawMeasures(group, { measures, measure, removed, layers, heads }, page
   const whole = removed[1] === null, high = 32, right = width - 8;
   const count = whole ? `${layers} blocks` : `${layers * heads} heads`;
   answerHeading(group, { x: 0, y: y + 4, width }, `without ${partName(removed)}`,
-    `orange, beside each of all ${count}; line: with all`);
+    `dots: each of ${count}; line: with all`);
   const rows = measures.map((one, i) => ({ ...one, i, value: one.without(removed),
     top: y + 42 + high * i, others: whole ? one.all.blocks : one.all.heads }));
   const x = (row, value) => 4 + (right - 4) * row.place(value);
@@ -189,7 +191,8 @@ function drawMeasures(group, { measures, measure, removed, layers, heads }, page
     d: `M${x(row, row.whole)} ${row.top + 16}v12` }), "i");
   put.circle(group, "this", rows, (row) => ({ cx: x(row, row.value), cy: row.top + 22, r: 4.5,
     fill: "var(--query)", ...quiet }), "i");
-  put.label(group, "names", rows, (row) => [fitted(row.name, width - 130, 12), 6, row.top + 12], "i");
+  put.label(group, "names", rows, (row) => [
+    fitted(row.name, width - 120, 12), 6, row.top + 12, "number"], "i");
   put.label(group, "numbers", rows, (row) => [`${row.write(row.whole)} → ${row.write(row.value)}`,
     right, row.top + 12, "number end"], "i");
   return y + 42 + high * rows.length + 2;
@@ -297,7 +300,8 @@ function drawMapNumbers(group, { layers, heads, measures }, { x, y, wide, high }
 // where they end.
 function drawNamed(group, { all, kept, layers, heads, measure }, page, { x, y, width }) {
   const size = ({ head, given }) => measure ? measure.harm(measure.without(head)) : given;
-  const told = ({ head, given }) => measure ? measure.write(measure.without(head)) : given.toFixed(2);
+  const told = ({ head, given }) =>
+    measure ? measure.write(measure.without(head)) : given.toFixed(2);
   const order = fromLargest(all.map(size), MOST_NAMED);
   const most = order.map((i) => all[i]).filter((one) => size(one) >= 0.005);
   const labels = most.map((one) => `${one.name}  ${told(one)}`);

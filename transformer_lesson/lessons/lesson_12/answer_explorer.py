@@ -1,6 +1,6 @@
-"""How a model wrote one answer: what else was likely, where each head looked, what it is needed for.
+"""How a model wrote one answer: what else was likely, where heads looked, what needs them.
 
-What is lost without a head or a block is measured elsewhere, since it takes a forward pass for each.
+What is lost without a head or a block is measured elsewhere: it takes a forward pass for each.
 """
 
 import base64
@@ -54,7 +54,7 @@ class AnswerExplorer(PageExplorable):
     """Choose a token of an answer, and see what else was likely and what each head looked at.
 
     A page gets a record of what happened, not the model, so the model may be of any size. With
-    measures, a click on a head or on a whole block shows what is lost without it, beside all others.
+    measures, a click on a head or on a whole block shows what is lost without it, beside others.
 
     Args:
         model: a `DecoderOnlyTransformer`.

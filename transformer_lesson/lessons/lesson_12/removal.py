@@ -260,7 +260,7 @@ def measures(country: str = "France") -> list[Measure]:
         f"P(␣{capital})": lambda one: one.capital[at],
         "P(capital), mean of ten": lambda one: mean_of(one.capital),
         "loss on prose": lambda one: one.prose,
-        "loss on copied random tokens": lambda one: one.copy,
+        "loss on copying": lambda one: one.copy,
     }
     return [_measure(name, number) for name, number in numbers.items()]
 

@@ -19,7 +19,9 @@ TEXTS = [[1, 5, 7, 2], [3, 3, 8]]
 @pytest.fixture
 def model():
     torch.manual_seed(12)
-    return randomized(DecoderOnlyTransformer(small_config(vocab_size=11, d_model=12, n_heads=3))).eval()
+    return randomized(
+        DecoderOnlyTransformer(small_config(vocab_size=11, d_model=12, n_heads=3))
+    ).eval()
 
 
 @torch.no_grad()

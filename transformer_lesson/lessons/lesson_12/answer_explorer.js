@@ -171,7 +171,7 @@ function drawCandidates(group, { choices, at }, y, width) {
 // dot for every head, or every block, and a mark for this one; returns where they end.
 function drawMeasures(group, { measures, measure, removed, layers, heads }, page, y, width) {
   if (!measures.length) return y;
-  const whole = removed[1] === null, high = 32, right = width - 8;
+  const whole = removed[1] === null, high = 28, right = width - 8;
   const count = whole ? `${layers} blocks` : `${layers * heads} heads`;
   answerHeading(group, { x: 0, y: y + 4, width }, `without ${partName(removed)}`,
     `dots: each of ${count}; line: with all`);
@@ -186,15 +186,15 @@ function drawMeasures(group, { measures, measure, removed, layers, heads }, page
   const quiet = { "pointer-events": "none" };
   put.path(group, "dots", rows, (row) => ({ ...pen("--soft", 5), "stroke-linecap": "round",
     opacity: 0.45, ...quiet, d: row.others.map((value) =>
-      `M${x(row, value).toFixed(1)} ${row.top + 22}h0.01`).join("") }), "i");
+      `M${x(row, value).toFixed(1)} ${row.top + 19}h0.01`).join("") }), "i");
   put.path(group, "whole", rows, (row) => ({ ...pen("--ink", 1.5), ...quiet,
-    d: `M${x(row, row.whole)} ${row.top + 16}v12` }), "i");
-  put.circle(group, "this", rows, (row) => ({ cx: x(row, row.value), cy: row.top + 22, r: 4.5,
+    d: `M${x(row, row.whole)} ${row.top + 14}v10` }), "i");
+  put.circle(group, "this", rows, (row) => ({ cx: x(row, row.value), cy: row.top + 19, r: 4.5,
     fill: "var(--query)", ...quiet }), "i");
   put.label(group, "names", rows, (row) => [
-    fitted(row.name, width - 120, 12), 6, row.top + 12, "number"], "i");
+    fitted(row.name, width - 120, 12), 6, row.top + 11, "number"], "i");
   put.label(group, "numbers", rows, (row) => [`${row.write(row.whole)} → ${row.write(row.value)}`,
-    right, row.top + 12, "number end"], "i");
+    right, row.top + 11, "number end"], "i");
   return y + 42 + high * rows.length + 2;
 }
 

@@ -258,7 +258,7 @@ def measures(country: str = "France") -> list[Measure]:
     numbers: dict[str, Callable[[Effects], float]] = {
         f"P(␣{country})": lambda one: one.country[at],
         f"P(␣{capital})": lambda one: one.capital[at],
-        "P(capital), mean of ten": lambda one: mean_of(one.capital),
+        "mean P(capital) of ten": lambda one: mean_of(one.capital),
         "loss on prose": lambda one: one.prose,
         "loss on copying": lambda one: one.copy,
     }

@@ -7,7 +7,7 @@ import { frame, remembered } from "../../explorables/web/frame.js";
 import { firstLargest, fromLargest } from "../../explorables/web/ranking.js";
 
 const WHOLE_WEIGHT = 65535; // 1, in the two bytes of a record
-const MOST_NAMED = 5; // heads that are named below the map
+const MOST_NAMED = [3, 5]; // heads that are named below the map, in one line on a phone
 
 export const AnswerExplorer = (view) => frame(view, {
   name: "Answer explorer",
@@ -302,7 +302,7 @@ function drawNamed(group, { all, kept, layers, heads, measure }, page, { x, y, w
   const size = ({ head, given }) => measure ? measure.harm(measure.without(head)) : given;
   const told = ({ head, given }) =>
     measure ? measure.write(measure.without(head)) : given.toFixed(2);
-  const order = fromLargest(all.map(size), MOST_NAMED);
+  const count = MOST_NAMED[width < 420 ? 0 : 1], order = fromLargest(all.map(size), count);
   const most = order.map((i) => all[i]).filter((one) => size(one) >= 0.005);
   const labels = most.map((one) => `${one.name}  ${told(one)}`);
   const boxes = (labels) => boxesInLines(labels, { x: x + 42, y, width: width - 42 }, 26);
@@ -313,7 +313,7 @@ function drawNamed(group, { all, kept, layers, heads, measure }, page, { x, y, w
     ...choosable(`block ${l}, head ${h}: ${measure ? told(most[i]) : given.toFixed(3)}`,
       l === kept[0] && h === kept[1],
       () => page.set({ layer: l, head: h, whole_block: false }), `head${name}`) }));
-  return boxes(Array(MOST_NAMED).fill(widest)).bottom + 4;
+  return boxes(Array(count).fill(widest)).bottom + 4;
 }
 
 function answerFacts(look) {

@@ -14,6 +14,24 @@ SHOWN: tuple[Messages, ...] = (
     [("system", "Be brief."), ("user", "Hi"), ("assistant", "Hello!"), ("user", "2 + 2?")],
 )
 """Conversations whose ids are enough to find the form."""
+GERMAN = {
+    "the child opens the window .": "das Kind macht das Fenster auf .",
+    "the old man sees the dog .": "der alte Mann sieht den Hund .",
+    "they know that the queen is good .": "sie wissen , dass die Königin gut ist .",
+    "the woman closes the door .": "die Frau macht die Tür zu .",
+    "the red book is good .": "das rote Buch ist gut .",
+    "the child sleeps .": "das Kind schläft .",
+}
+"""Sentences of the grammar that the translator was trained on, and their right translations."""
+EVERYDAY = (
+    "I am hungry .",
+    "Where is the station ?",
+    "Good morning .",
+    "The water is cold .",
+    "My name is Anna .",
+    "Thank you very much .",
+)
+"""Sentences that the grammar does not have."""
 
 
 def ask(

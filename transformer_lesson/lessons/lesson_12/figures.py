@@ -146,7 +146,7 @@ def order_of_rows(title: str) -> Figure:
         "have one color, 2 and 3 the next. Below, in our model, 0 and 4 have one color, 1 and 5 "
         "the next. Lines lead from each box above to its place below."
     )
-    picture, axes = figure(title, alt, width=8, height=2.4)
+    picture, axes = figure(title, alt, width=8.0, height=2.4)
     for j in range(8):
         place, color = j // 2 + 4 * (j % 2), COLORS[j // 2]  # row j of the file becomes ours
         axes.plot([j, place], [1, 0], color=color, lw=1.5, zorder=1)

@@ -218,7 +218,7 @@ def test_a_lesson_is_typeset_accessible_and_fits_a_phone(lesson):
 
 
 def test_attention_views_are_drawn_and_accessible(visit):
-    for lesson in ("deeper/04_neither_alone", "12_real_checkpoints"):
+    for lesson in ("deeper/04_neither_alone", "09_inference"):
         page = visit(f"notebooks/{lesson}.html")
         frames = page.locator("iframe[srcdoc]")
         assert frames.count() >= 1

@@ -111,3 +111,12 @@ def test_minilms_tokens_are_the_librarys(minilm):
         expected = theirs(given, truncation=False, padding=False).input_ids
         assert words.encode(given, add_special=True) == expected
     assert words.vocabulary["[MASK]"] not in words.encode("[MASK] is typed")
+
+
+@needs_weights("RXNMapper")
+@torch.no_grad()
+def test_rxnmapper_gives_the_librarys_outputs():
+    ours = from_pretrained(weights("RXNMapper"))
+    theirs = transformers.AutoModelForMaskedLM.from_pretrained(weights("RXNMapper")).eval()
+    comparison = compare_layers(ours, theirs, torch.arange(11, 40)[None], quiet=True)
+    assert comparison.first is None and len(comparison.layers) == 3 * 12 + 3

@@ -17,6 +17,7 @@ from transformer_lesson.interpretability.circuits import Edge
 from transformer_lesson.lessons.lesson_03.attention_film import Frame
 from transformer_lesson.lessons.lesson_08.training_replay import Snapshot
 from transformer_lesson.lessons.lesson_11.induction import AttentionOnlyDecoder, held_out_batch
+from transformer_lesson.lessons.lesson_12.answer_explorer import Measure
 
 
 def live_curves() -> LiveCurves:
@@ -60,8 +61,9 @@ def positional_encoding_explorer() -> explorables.PositionalEncodingExplorer:
 
 def answer_explorer() -> AnswerExplorer:
     model, tokenizer = language_model(4)
+    lost = Measure("P(e)", 0.8, 0.0, torch.linspace(0, 0.9, 6).view(2, 3), torch.tensor([0.1, 0.7]))
     return AnswerExplorer(
-        randomized(model), tokenizer, tokenizer.encode("bad cafe"), 5, step=3, layer=1
+        randomized(model), tokenizer, tokenizer.encode("bad cafe"), 5, [lost], step=3, layer=1
     )
 
 

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
-from matplotlib.patches import FancyBboxPatch
 
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
 from transformer_lesson.figures.attention_view.view import head_view
-from transformer_lesson.figures.stages import word_stages
 from transformer_lesson.lessons.lesson_05 import learning
 from transformer_lesson.lessons.lesson_09 import figures as decoding
 from transformer_lesson.lessons.lesson_10 import figures as language
@@ -106,20 +104,7 @@ def test_a_blocks_numbers_lie_on_its_levels_and_every_trial_is_a_dot():
     assert [len(line.get_xdata()) for line in axes.lines[2:]] == [1, 2]
 
 
-# What a model says, and how it writes
-
-STAGES = {"first": {"ab": 0.04, "<b>": 0.03}, "last": {"auf": 0.9, "$x": 0.01}}
-
-
-def test_a_row_a_step_and_a_box_a_word():
-    made = word_stages("A claim", STAGES)
-    (axes,) = made.axes
-    assert texts(axes) == ["first", "ab  0.04", "<b>  0.03", "last", "auf  0.90", "$x  0.01"]
-    assert assert_told(made) and made.alt == "first: ab 0.04, <b> 0.03. last: auf 0.90, $x 0.01."
-    boxes = [one for one in axes.patches if isinstance(one, FancyBboxPatch)]
-    brightness = [sum(box.get_facecolor()[:3]) for box in boxes]
-    assert brightness[2] < min(brightness[0], brightness[1], brightness[3])
-    assert [text.get_color() for text in axes.texts][4] == "white"
+# How a model writes
 
 
 def test_bars_of_guesses_add_up_to_the_large_model():

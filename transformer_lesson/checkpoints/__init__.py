@@ -6,7 +6,6 @@ way back, also for models trained here, and `compare_layers` shows where two mod
 and `llama_cpp` read llama.cpp's files, `weights` fetches real models that come as Python packages.
 """
 
-from transformer_lesson.checkpoints.hub import is_cached
 from transformer_lesson.checkpoints.layer_by_layer import Comparison, compare_layers
 from transformer_lesson.checkpoints.own_format import (
     KEY,
@@ -35,7 +34,6 @@ __all__ = [
     "check_savable",
     "compare_layers",
     "from_pretrained",
-    "is_cached",
     "is_ours",
     "load_checkpoint",
     "save_checkpoint",

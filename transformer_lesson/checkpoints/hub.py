@@ -18,11 +18,6 @@ def is_hub_name(source: str) -> bool:
     return NAME.fullmatch(source) is not None
 
 
-def is_cached(name: str) -> bool:
-    """Whether a checkpoint's config and weights are already on this machine; no network needed."""
-    return _cached(name) is not None
-
-
 def fetch(name: str) -> Path:
     """Return the directory with a checkpoint's files; download them, with a bar, if missing.
 

@@ -11,6 +11,7 @@ from tests.parity import randomized, small_config
 from transformer_lesson.explorables import AnswerExplorer
 from transformer_lesson.generation import generate
 from transformer_lesson.lessons.lesson_12 import answer_explorer
+from transformer_lesson.lessons.lesson_12.answer_explorer import Measure
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.ranking import first_largest, from_largest
@@ -35,6 +36,63 @@ def lines_of_text():
     with torch.no_grad():
         model.projection.weight.mul_(4)  # some tokens are likely
     return model, tokenizer, tokenizer.encode(LINES)
+
+
+def measured() -> list[Measure]:
+    """A probability and a loss, as they might be without each of 2 blocks of 3 heads."""
+    heads = torch.tensor([[0.8, 0.75, 0.1], [0.81, 0.4, 0.8]])
+    losses = torch.tensor([[3.1, 3.0, 3.05], [3.4, 3.2, 3.0]])
+    return [
+        Measure("P(it)", 0.8, 0.0, heads, torch.tensor([0.0, 0.3])),
+        Measure("loss on it", 3.0, 5.0, losses, torch.tensor([9.0, 3.5])),
+    ]
+
+
+class Lost:
+    """What a measure says of a part: a head (block, head), or a block (block, None)."""
+
+    def __init__(self, measure: Measure, part: tuple[int, int | None]):
+        self.measure, (block, head) = measure, part
+        self.name = f"block {block}" if head is None else f"head {block}.{head}"
+        self.all = (measure.blocks if head is None else measure.heads.flatten()).tolist()
+        self.value = measure.blocks[block] if head is None else measure.heads[block, head]
+        worse = 1 if measure.worst > measure.whole else -1
+        self.costlier = sum(worse * one > worse * float(self.value) for one in self.all)
+        self.digits = 3 if measure.whole <= 1 else 2
+
+    def write(self, value) -> str:
+        return f"{float(value):.{self.digits}f}"
+
+    def told(self) -> str:
+        whole, value = self.write(self.measure.whole), self.write(self.value)
+        return (
+            f"{self.measure.name}: {whole} with all, {value} without {self.name}; "
+            f"{self.costlier} of {len(self.all) - 1} others cost more"
+        )
+
+    def title(self) -> str:
+        whole, value = self.write(self.measure.whole), self.write(self.value)
+        verb = "falls" if self.value < self.measure.whole else "rises"
+        goes = f"stays at {value}" if whole == value else f"{verb} from {whole} to {value}"
+        return f"Without {self.name}, {self.measure.name} {goes}"
+
+    def said(self, all_measures: list[Measure], part) -> str:
+        lost = [Lost(one, part) for one in all_measures]
+        each = ", ".join(
+            f"{one.measure.name} {one.write(one.value)} (with all {one.write(one.measure.whole)})"
+            for one in lost
+        )
+        kind = "blocks" if part[1] is None else "heads"
+        return (
+            f"Without {self.name}: {each}. Of the {len(self.all) - 1} other {kind}, "
+            f"{self.costlier} cost {self.measure.name} more."
+        )
+
+    def places(self) -> torch.Tensor:
+        """Where its dots stand between the ends of its line, from 0 to 1."""
+        heads, ends = self.measure.heads, (self.measure.worst, self.measure.whole)
+        low, high = min(*ends, heads.min().item()), max(*ends, heads.max().item())
+        return ((torch.tensor(self.all) - low) / (high - low)).clamp(0, 1)
 
 
 class Step:
@@ -270,3 +328,67 @@ def test_what_cannot_be_shown_or_is_too_large_is_refused_and_a_model_left_as_it_
     monkeypatch.setattr(answer_explorer, "LARGEST_RECORD", size - 1)
     large = "2 layers of 3 heads over an answer of 3 tokens to a "
     assert_refused(large, AnswerExplorer, model, tokenizer, prompt, 3)
+
+
+def test_what_is_lost_without_a_head_or_a_block_is_what_was_measured(show):
+    model, tokenizer, prompt = letters()
+    measures = measured()
+    explorable = AnswerExplorer(model, tokenizer, prompt, 6, measures, step=3)
+    assert all(len(choice["tokens"]) <= 5 for choice in explorable.choices)
+    page = show(explorable)
+    for part in ((0, 0), (1, 1), (0, 2), (1, None), (0, None)):
+        block, head = part
+        chosen = {"layer": block, "whole_block": head is None}
+        page.set(**chosen, head=0 if head is None else head, measure=None)
+        lost = [Lost(measure, part) for measure in measures]
+        told = [words for words in page.told() if "others cost more" in words]
+        agree(told, [one.told() for one in lost])
+        assert f"without {lost[0].name}" in page.written()
+        dots = page.page.locator("svg path[stroke-linecap=round]")
+        drawn = dots.evaluate_all("nodes => nodes.map(node => node.getAttribute('d'))")
+        for d, one in zip(drawn, lost, strict=True):
+            x = torch.tensor([float(at) for at in re.findall(r"M([\d.]+)", d)])
+            width = (x.max() - x.min()) / (one.places().max() - one.places().min())
+            assert torch.allclose((x - x[0]) / width, one.places() - one.places()[0], atol=0.01)
+        for i, one in enumerate(lost):
+            page.set(measure=i)
+            agree([page.title, page.said], [one.title(), one.said(measures, part)])
+
+
+def test_a_measure_colors_the_map_and_clicks_take_heads_and_blocks_away(show):
+    model, tokenizer, prompt = letters()
+    measures = measured()
+    page = show(AnswerExplorer(model, tokenizer, prompt, 6, measures, step=3))
+    page.click("P(it): ")
+    assert page.get("measure", "whole_block") == [0, False]
+    assert "P(it) without each of them" in page.written()
+    cells = page.page.locator("svg rect.cell[role=button]")
+    read = "(nodes, name) => nodes.map(node => node.getAttribute(name))"
+    values = [*measures[0].heads.flatten().tolist(), *measures[0].blocks.tolist()]
+    places = [f"block {i}, head {j}" for i in range(2) for j in range(3)]
+    places += [f"block {i} as a whole" for i in range(2)]
+    wanted = [f"{place}: P(it) {value:.3f}" for place, value in zip(places, values, strict=True)]
+    agree(cells.evaluate_all(read, "aria-label"), wanted)
+    shades = [fill.split("%")[0].split()[-1] for fill in cells.evaluate_all(read, "fill")]
+    lost = ((0.8 - torch.tensor(values)) / 0.8).clamp(0, 1)
+    assert torch.allclose(torch.tensor([float(one) for one in shades]), 100 * lost.sqrt(), atol=0.2)
+    named = [words for words in page.written() if re.fullmatch(r"\d\.\d  0\.\d+", words)]
+    assert named == ["0.2  0.100", "1.1  0.400", "0.1  0.750"]
+    page.named("block 1, head 1: ").first.hover()
+    assert "without head 1.1" in page.written() and page.get("head") == 0
+    page.named("block 1, head 1: ").first.click()
+    assert page.get("layer", "head", "whole_block") == [1, 1, False]
+    page.named("block 0 as a whole").click()
+    assert page.get("layer", "whole_block") == [0, True]
+    assert page.title == "Without block 0, P(it) falls from 0.800 to 0.000"
+    page.named("block 0, head 2: ").first.click()
+    assert page.get("layer", "head", "whole_block") == [0, 2, False]
+    page.click("P(it): ")
+    assert page.get("measure") is None and "looked most at" in page.title
+
+
+def test_measures_of_other_heads_are_refused(unchecked):
+    model, tokenizer, prompt = letters()
+    wrong = measured()[0]._replace(heads=torch.zeros(3, 2))
+    message = "is of .3, 2. heads and .2. blocks, but the model has 2 blocks of 3 heads"
+    assert_refused(message, AnswerExplorer, model, tokenizer, prompt, 2, [wrong])

@@ -3,6 +3,11 @@
 - `exercises.py`: `dequantize_q4_1`, `chat_prompt`, `llama_block`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
-- `figures.py`: numbers kept in few bits, and losses without some heads
-- `answer_explorer.py`, `.js`: explorable: an answer, its alternatives and where heads looked
+- `asking.py`: a question, and what the model answers
+- `reactions.py`: reactions whose every atom is known, and which heads find where each was
+- `figures.py`: numbers kept in few bits, a comparison by layer, heads found and removed
+- `removal.py`, `.json`: what the model loses without each head and each block;
+  `measure_removal.py` made the file
+- `answer_explorer.py`, `.js`: explorable: an answer, its alternatives, where heads looked, and what
+  is lost without them
 """

@@ -1,16 +1,17 @@
-// How a model wrote one answer: what else was likely at each step, and where every head looked.
+// How a model wrote one answer: what else was likely at each step, where every head looked, and
+// what is lost without a head or a block.
 
-import { choosable, fitted, layer, put, set, shade, textWidth, told,
+import { choosable, fitted, layer, pen, put, set, shade, textWidth, told,
   wrapped } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { firstLargest, fromLargest } from "../../explorables/web/ranking.js";
 
 const WHOLE_WEIGHT = 65535; // 1, in the two bytes of a record
-const MOST_LOOKERS = 5; // heads that are named below the map
+const MOST_NAMED = [3, 5]; // heads that are named below the map, in one line on a phone
 
 export const AnswerExplorer = (view) => frame(view, {
   name: "Answer explorer",
-  traits: ["step", "layer", "head", "watched"],
+  traits: ["step", "layer", "head", "watched", "measure", "whole_block"],
   controls: answerControls, load: recordOf, draw: drawAnswer });
 
 function answerControls(make, { model }) {
@@ -21,7 +22,8 @@ function answerControls(make, { model }) {
     make.slider("Token", "step", step, (value) => `${value} of ${steps}`),
     make.play("step", step, 1500),
     make.slider("Block", "layer", from0(layers)),
-    make.slider("Head", "head", from0(heads))];
+    make.slider("Head", "head", from0(heads)),
+    ...(model.get("measures").length ? [make.toggle("whole block", "whole_block")] : [])];
 }
 
 // The record as the page reads it: `weight` at a step from 0.
@@ -33,18 +35,35 @@ async function recordOf(model) {
   choices.forEach((_, at) => starts.push(starts[at] + layers * heads * (prompt + at)));
   const weight = (at, [l, h], key) =>
     units[starts[at] + (l * heads + h) * (prompt + at) + key] / WHOLE_WEIGHT;
-  return { layers, heads, tokens, choices, prompt, weight, lineEnds: model.get("line_ends") };
+  return { layers, heads, tokens, choices, prompt, weight, lineEnds: model.get("line_ends"),
+    measures: model.get("measures").map(measureOf) };
+}
+
+// A measure as the page reads it: its number without a part, how much of it is lost then, from 0 to
+// 1, and where a number stands between its ends, from 0 to 1.
+function measureOf({ name, whole, worst, heads, blocks }) {
+  const low = Math.min(worst, whole, ...heads), high = Math.max(worst, whole, ...heads);
+  const within = (share) => Math.min(1, Math.max(0, share));
+  const row = heads.length / blocks.length;
+  const without = ([l, h]) => h === null ? blocks[l] : heads[l * row + h];
+  return { name, whole, without, all: { heads, blocks },
+    lost: (value) => within((whole - value) / (whole - worst)),
+    place: (value) => within((value - low) / (high - low)),
+    write: (value) => value.toFixed(whole <= 1 ? 3 : 2),
+    harm: (value) => (whole - value) * Math.sign(whole - worst) };
 }
 
 function drawAnswer(state, page, answer) {
   const look = lookOfAnswer(answer, state, page.preview), { svg, width } = page;
   const wide = width >= 700, left = wide ? Math.round(width * 0.33) : width;
-  for (const name of ["written", "candidates", "text", "heads"]) layer(svg, name); // to be read so
+  const parts = ["written", "candidates", "measures", "text", "heads"];
+  for (const name of parts) layer(svg, name); // to be read so
   const rival = drawSureness(layer(svg, "written"), look, page, left);
   const x = wide ? left + 32 : 0, room = { x, y: wide ? 0 : rival, width: width - x };
   const map = drawLookedAt(layer(svg, "text"), look, page, room);
   const end = drawHeadMap(layer(svg, "heads"), look, page, { ...room, y: map });
-  const low = drawCandidates(layer(svg, "candidates"), look, wide ? rival : end + 8, left);
+  const under = drawCandidates(layer(svg, "candidates"), look, wide ? rival : end + 8, left);
+  const low = drawMeasures(layer(svg, "measures"), look, page, under, left);
   set(svg, { width, height: Math.max(low, end) });
   const longest = remembered(page, "facts", { ...state, step: null }, () =>
     answer.choices.map((_, i) => answerFacts(lookOfAnswer(answer, { ...state, step: i + 1 }))));
@@ -64,15 +83,23 @@ function lookOfAnswer(answer, state, preview) {
   const pinned = state.watched !== null && state.watched < before ? state.watched : null;
   const watched = pointed ?? pinned ?? favorite;
   const shown = kind === "head" ? numbers.map(Number) : chosen;
+  const block = kind === "block" ? Number(numbers[0]) : chosen[0];
+  const whole = kind === "block" || (state.whole_block && kind !== "head");
+  const removed = whole ? [block, null] : shown;
+  const measure = state.measure === null ? null : answer.measures[
+    Math.min(state.measure, answer.measures.length - 1)] ?? null;
   const all = Array.from({ length: layers * heads }, (_, i) => {
     const head = [Math.floor(i / heads), i % heads];
     return { head, name: head.join("."), given: weight(at, head, watched) };
   });
   const rests = all.reduce((sum, { head }) => sum + weight(at, head, 0), 0) / all.length;
+  const kept = state.whole_block ? [chosen[0], null] : chosen;
   return { ...answer, at, before, chosen, own, favorite, pinned, watched, shown, all, rests,
+    kept, removed, measure,
     weights: row(shown), word: (i) => `“${answer.tokens[i]}”` };
 }
 
+const partName = ([l, h]) => h === null ? `block ${l}` : `head ${l}.${h}`;
 const toldChance = (p) => p < 0.0001 ? "under 0.0001" : p.toFixed(4);
 const chanceOf = ({ chosen, probabilities }) => probabilities[chosen];
 
@@ -140,6 +167,41 @@ function drawCandidates(group, { choices, at }, y, width) {
   return top(all.length) + 4;
 }
 
+// What is lost without the part under the pointer or the chosen one: for each measure a line with a
+// dot for every head, or every block, and a mark for this one; returns where they end.
+function drawMeasures(group, { measures, measure, removed, layers, heads }, page, y, width) {
+  if (!measures.length) return y;
+  const whole = removed[1] === null, high = 28, right = width - 8;
+  const count = whole ? `${layers} blocks` : `${layers * heads} heads`;
+  answerHeading(group, { x: 0, y: y + 4, width }, `without ${partName(removed)}`,
+    `dots: each of ${count}; line: with all`);
+  const rows = measures.map((one, i) => ({ ...one, i, value: one.without(removed),
+    top: y + 42 + high * i, others: whole ? one.all.blocks : one.all.heads }));
+  const x = (row, value) => 4 + (right - 4) * row.place(value);
+  const words = (row) => `${row.name}: ${row.write(row.whole)} with all, ${row.write(row.value)} ` +
+    `without ${partName(removed)}; ${costlier(row)} of ${row.others.length - 1} others cost more`;
+  put.rect(group, "rows", rows, (row) => ({ x: 0, y: row.top, width, height: high - 3, rx: 6,
+    class: "box", ...choosable(words(row), row.name === measure?.name,
+      () => page.set({ measure: row.name === measure?.name ? null : row.i })) }), "i");
+  const quiet = { "pointer-events": "none" };
+  put.path(group, "dots", rows, (row) => ({ ...pen("--soft", 5), "stroke-linecap": "round",
+    opacity: 0.45, ...quiet, d: row.others.map((value) =>
+      `M${x(row, value).toFixed(1)} ${row.top + 19}h0.01`).join("") }), "i");
+  put.path(group, "whole", rows, (row) => ({ ...pen("--ink", 1.5), ...quiet,
+    d: `M${x(row, row.whole)} ${row.top + 14}v10` }), "i");
+  put.circle(group, "this", rows, (row) => ({ cx: x(row, row.value), cy: row.top + 19, r: 4.5,
+    fill: "var(--query)", ...quiet }), "i");
+  put.label(group, "names", rows, (row) => [
+    fitted(row.name, width - 120, 12), 6, row.top + 11, "number"], "i");
+  put.label(group, "numbers", rows, (row) => [`${row.write(row.whole)} → ${row.write(row.value)}`,
+    right, row.top + 11, "number end"], "i");
+  return y + 42 + high * rows.length + 2;
+}
+
+// How many others cost more than the one that is shown.
+const costlier = ({ others, harm, value }) =>
+  others.filter((other) => harm(other) > harm(value)).length;
+
 // The text at that step, each token filled as high as the head's weight; returns where it ends.
 function drawLookedAt(group, look, page, room) {
   const { tokens, before, shown, weights, watched, pinned, word, lineEnds } = look;
@@ -175,39 +237,53 @@ function frameOf(i, { before, watched }) {
   return { stroke: "var(--line)", "stroke-width": 1, ...plain };
 }
 
-// Every head as a square, colored by what it gave to the watched token; returns where they end.
+// Every head as a square, colored by what it gave to the watched token or by what a measure loses
+// without it, and below them whole blocks; returns where they end.
 function drawHeadMap(group, look, page, { x, y, width }) {
-  const { layers, heads, all, chosen, watched, pinned, word } = look;
-  const edge = 22, top = y + 54;
+  const { layers, heads, all, kept, watched, pinned, word, measure, measures } = look;
+  const edge = 22, top = y + 54, rows = heads + (measures.length ? 1 : 0);
   const wide = Math.min(34, (width - edge) / layers);
   const high = Math.max(14, Math.min(34, wide, 126 / heads));
   const place = ([l, h]) =>
-    ({ x: x + edge + l * wide, y: top + h * high, width: wide, height: high });
-  answerHeading(group, { x, y, width }, `who looked at ${word(watched)}?`,
-    pinned === watched ? `token ${watched}, kept until you click it again` :
-      `token ${watched}; ${all.length} heads, blocks side by side`);
+    ({ x: x + edge + l * wide, y: top + (h ?? heads + 0.3) * high, width: wide, height: high });
+  const [title, note] = measure
+    ? [`${measure.name} without each of them`, "dark: much is lost; the last row: whole blocks"]
+    : [`who looked at ${word(watched)}?`, pinned === watched
+      ? `token ${watched}, kept until you click it again`
+      : `token ${watched}; ${all.length} heads, blocks side by side`];
+  answerHeading(group, { x, y, width }, title, note);
+  const value = (part) => measure.write(measure.without(part));
+  const fill = (part, given) => shade(measure ? measure.lost(measure.without(part)) : given);
+  const is = ([l, h]) => l === kept[0] && h === kept[1];
   put.rect(group, "cells", all, ({ head: [l, h], name, given }) => ({
-    ...place([l, h]), class: "cell", fill: shade(given), "data-preview": `head.${name}`,
-    ...choosable(`block ${l}, head ${h}: ${given.toFixed(3)} of its attention at ${word(watched)}`,
-      l === chosen[0] && h === chosen[1], () => page.set({ layer: l, head: h }), `head${name}`),
-  }), "name");
-  put.rect(group, "picked", [chosen], (head) =>
-    ({ ...place(head), fill: "none", class: "picked", rx: 2 }));
+    ...place([l, h]), class: "cell", fill: fill([l, h], given), "data-preview": `head.${name}`,
+    ...choosable(`block ${l}, head ${h}: ` + (measure ? `${measure.name} ${value([l, h])}`
+      : `${given.toFixed(3)} of its attention at ${word(watched)}`), is([l, h]),
+    () => page.set({ layer: l, head: h, whole_block: false }), `head${name}`) }), "name");
+  put.rect(group, "blocks", measures.length ? Array.from({ length: layers }, (_, l) => l) : [],
+    (l) => ({ ...place([l, null]), class: "cell", "data-preview": `block.${l}`,
+      fill: fill([l, null], 0), ...choosable(`block ${l} as a whole` +
+        (measure ? `: ${measure.name} ${value([l, null])}` : ""), is([l, null]),
+      () => page.set({ layer: l, whole_block: true }), `block${l}`) }), String);
+  put.rect(group, "picked", [kept], (part) =>
+    ({ ...place(part), fill: "none", class: "picked", rx: 2 }));
   drawMapNumbers(layer(group, "numbers"), look, { x: x + edge, y: top, wide, high });
-  const end = top + heads * high, low = width < 420;
-  drawMapScale(layer(group, "scale"), x + width, low ? end + 8 : y + 20);
-  return drawLookers(layer(group, "lookers"), look, page, { x, y: end + (low ? 26 : 8), width });
+  const end = top + (rows + (rows > heads ? 0.3 : 0)) * high, low = width < 420;
+  drawMapScale(layer(group, "scale"), x + width, low ? end + 8 : y + 20, Boolean(measure));
+  return drawNamed(layer(group, "lookers"), look, page, { x, y: end + (low ? 26 : 8), width });
 }
 
-function drawMapScale(group, right, y) {
-  const shown = [0, 0.1, 0.25, 0.5, 1], x = (i) => right - 96 + 16 * i;
+function drawMapScale(group, right, y, losses) {
+  const shown = [0, 0.1, 0.25, 0.5, 1];
+  const x = (i) => right - (losses ? 102 : 96) + 16 * i;
   put.rect(group, "colors", shown, (weight, i) =>
     ({ x: x(i), y, width: 16, height: 12, fill: shade(weight), class: "cell" }), String);
-  const ends = [["0", x(0) - 5, "small end"], ["1", x(5) + 5, "small"]];
+  const [none, full] = losses ? ["none", "all"] : ["0", "1"];
+  const ends = [[none, x(0) - 5, "small end"], [full, x(5) + 5, "small"]];
   put.label(group, "ends", ends, ([text, at, kind]) => [text, at, y + 10, kind], ([text]) => text);
 }
 
-function drawMapNumbers(group, { layers, heads }, { x, y, wide, high }) {
+function drawMapNumbers(group, { layers, heads, measures }, { x, y, wide, high }) {
   const spaced = (count, size) => {
     const every = [1, 2, 5, 10, 20, 50].find((step) => step * size >= 20) ?? 100;
     return Array.from({ length: Math.ceil(count / every) }, (_, i) => i * every);
@@ -216,22 +292,28 @@ function drawMapNumbers(group, { layers, heads }, { x, y, wide, high }) {
     text: l, x: x + (l + 0.5) * wide, y: y - 6, class: "small middle" }));
   const down = spaced(heads, high * 1.4).map((h) => ({
     text: h, x: x - 6, y: y + (h + 0.5) * high + 4, class: "small end" }));
-  put.label(group, "texts", [...across, ...down]);
+  const blocks = { text: "all", x: x - 3, y: y + (heads + 0.8) * high + 4, class: "small end" };
+  put.label(group, "texts", [...across, ...down, ...(measures.length ? [blocks] : [])]);
 }
 
-// The heads that gave most to the watched token, by name; returns where they end.
-function drawLookers(group, { all, chosen, layers, heads }, page, { x, y, width }) {
-  const order = fromLargest(all.map(({ given }) => given), MOST_LOOKERS);
-  const most = order.map((i) => all[i]).filter(({ given }) => given >= 0.005);
-  const labels = most.map(({ name, given }) => `${name}  ${given.toFixed(2)}`);
+// The heads that gave most to the watched token, or that a measure needs most, by name; returns
+// where they end.
+function drawNamed(group, { all, kept, layers, heads, measure }, page, { x, y, width }) {
+  const size = ({ head, given }) => measure ? measure.harm(measure.without(head)) : given;
+  const told = ({ head, given }) =>
+    measure ? measure.write(measure.without(head)) : given.toFixed(2);
+  const count = MOST_NAMED[width < 420 ? 0 : 1], order = fromLargest(all.map(size), count);
+  const most = order.map((i) => all[i]).filter((one) => size(one) >= 0.005);
+  const labels = most.map((one) => `${one.name}  ${told(one)}`);
   const boxes = (labels) => boxesInLines(labels, { x: x + 42, y, width: width - 42 }, 26);
-  const { places } = boxes(labels), widest = `${layers - 1}.${heads - 1}  0.00`;
+  const { places } = boxes(labels), widest = `${layers - 1}.${heads - 1}  0.000`;
   put.text(group, "title", most.length ? ["most:"] : [], (text) => [text, x, y + 17, "small"]);
   put.box(group, "boxes", most, ({ head: [l, h], name, given }, i) => ({
     ...places[i], rx: 7, word: labels[i], font: "number", "data-preview": `head.${name}`,
-    ...choosable(`block ${l}, head ${h}: ${given.toFixed(3)}`,
-      l === chosen[0] && h === chosen[1], () => page.set({ layer: l, head: h }), `head${name}`) }));
-  return boxes(Array(MOST_LOOKERS).fill(widest)).bottom + 4;
+    ...choosable(`block ${l}, head ${h}: ${measure ? told(most[i]) : given.toFixed(3)}`,
+      l === kept[0] && h === kept[1],
+      () => page.set({ layer: l, head: h, whole_block: false }), `head${name}`) }));
+  return boxes(Array(count).fill(widest)).bottom + 4;
 }
 
 function answerFacts(look) {
@@ -245,7 +327,22 @@ function answerFacts(look) {
     `${chanceOf(choices[at]).toFixed(3)}. From ${word(before - 1)}, head ${head} looked at ` +
     `${looked}. Token ${watched} got most from ${lookers.join(", ")}. ` +
     `From all ${all.length} heads together, token 0 got ${rests.toFixed(2)} of the attention.`;
+  if (look.measure) return lossFacts(look);
   const title = `Before ${word(before)}, head ${head} looked most at ${word(favorite)} ` +
     `(${own[favorite].toFixed(2)})`;
   return { title, said };
+}
+
+function lossFacts({ measures, measure, kept, layers, heads }) {
+  const value = measure.without(kept), from = measure.write(measure.whole), name = partName(kept);
+  const to = measure.write(value), verb = value < measure.whole ? "falls" : "rises";
+  const all = measures.map((one) => `${one.name} ${one.write(one.without(kept))} ` +
+    `(with all ${one.write(one.whole)})`);
+  const others = kept[1] === null ? measure.all.blocks : measure.all.heads;
+  const more = costlier({ ...measure, others, value });
+  return {
+    title: `Without ${name}, ${measure.name} ` +
+      (from === to ? `stays at ${to}` : `${verb} from ${from} to ${to}`),
+    said: `Without ${name}: ${all.join(", ")}. Of the ${others.length - 1} other ` +
+      `${kept[1] === null ? "blocks" : "heads"}, ${more} cost ${measure.name} more.` };
 }

@@ -73,6 +73,7 @@ def dequantize_q4_1(blocks):
         smallest_scaled=scale * (steps + smallest),
         smallest_subtracted=scale * steps - smallest,
         around_8=scale * (steps - 8.0) + smallest,
+        multiplied_in_16_bits=(scale.half() * steps + smallest.half()).float(),
     )
 
 
@@ -138,10 +139,11 @@ def _chat_inputs(draw: Draw) -> tuple:
     draws=len(CHATS),
     returns={"ids": "token"},
     hints=(
+        "Lay the messages of the second conversation side by side. What comes before each role, "
+        "between role and text, after each text?",
         "One message is: the id of `<|im_start|>`, the ids of `role\\ntext`, the id of "
-        "`<|im_end|>`, the ids of a line break. The messages follow each other.",
-        "The marks are single ids, `tokenizer.vocabulary['<|im_start|>']`. Encoding their text "
-        "would spell them out, letter by letter.",
+        "`<|im_end|>`, the ids of a line break. A mark is one id, "
+        "`tokenizer.vocabulary['<|im_start|>']`.",
         "After the last message it is the assistant's turn: the id of "
         "`<|im_start|>` once more and `tokenizer.encode('assistant\\n')`, with no end.",
     ),

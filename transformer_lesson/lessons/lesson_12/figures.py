@@ -1,9 +1,12 @@
-"""Drawings of numbers stored in few bits, and of losses without some heads."""
+"""Drawings of numbers in few bits, of a comparison by layer, and of heads found and removed."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
+from transformer_lesson.checkpoints.layer_by_layer import Comparison
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, curves, figure, heatmap
 
 LEVEL = "#c5d2de"
 INK = "#22303c"
@@ -112,4 +115,97 @@ def second_time(title: str, with_all: dict[str, float], without: dict[str, list[
     axes.set(xlim=(0, 1.08 * max(with_all.values())), ylim=(len(without) - 0.5, -0.6))
     axes.set(xlabel="loss on the second copy, nats a token", ylabel="without")
     picture.subplots_adjust(left=0.32, bottom=0.27, top=0.7)
+    return picture
+
+
+def errors_by_size(title: str, sizes: Sequence[int], errors: Sequence[float]) -> Figure:
+    """Return relative errors of a matrix in 4 bits against the numbers that share a scale.
+
+    Args:
+        title: the claim that the figure supports.
+        sizes: numbers in a block, the third of them Q4_1's.
+        errors: relative errors, one for each size.
+    """
+    alt = "Relative error against the numbers in a block, from 8 to the whole matrix: " + ", ".join(
+        f"{n:,} {error:.0%}" for n, error in zip(sizes, errors, strict=True)
+    )
+    names = "numbers in a block; below, bits a number", "relative error"
+    picture = curves({"Q4": errors}, title, alt, *names, x=sizes, xscale="log")
+    axes = picture.axes[0]
+    axes.set_xticks(sizes, [f"{n:,}\n{4 + 32 / n:.1f}" for n in sizes], fontsize=8)
+    axes.minorticks_off()
+    axes.plot(sizes, errors, "o", color=COLORS[0])
+    axes.annotate("Q4_1", (sizes[2], errors[2]), (3, -14), textcoords="offset points")
+    return picture
+
+
+def order_of_rows(title: str) -> Figure:
+    """Return the rows of a small head in llama.cpp's order and in ours, a color for each pair."""
+    alt = (
+        "Two rows of eight boxes, for a head of eight numbers. Above, in the file, boxes 0 and 1 "
+        "have one color, 2 and 3 the next. Below, in our model, 0 and 4 have one color, 1 and 5 "
+        "the next. Lines lead from each box above to its place below."
+    )
+    picture, axes = figure(title, alt, width=8.0, height=2.4)
+    for j in range(8):
+        place, color = j // 2 + 4 * (j % 2), COLORS[j // 2]  # row j of the file becomes ours
+        axes.plot([j, place], [1, 0], color=color, lw=1.5, zorder=1)
+        for x, y, row in ((j, 1, j), (place, 0, place)):
+            axes.scatter(x, y, 420, color=color, marker="s")
+            axes.text(x, y, row, color="white", ha="center", va="center", weight="bold")
+    axes.set_yticks([0, 1], ["our model", "llama.cpp's file"])
+    axes.set(xticks=[], xlim=(-0.6, 7.6), ylim=(-0.5, 1.5))
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=0)
+    picture.subplots_adjust(left=0.17, bottom=0.05)
+    return picture
+
+
+def sublayer_differences(comparison: Comparison) -> list[float]:
+    """Return the largest difference of each sub-layer's output, as a share of its largest number.
+
+    None is below 1e-8, so that a logarithmic axis has room for all.
+    """
+    parts = [part for part in comparison.layers if part.ours.count(".") == 2]
+    return [max(part.largest / part.scale, 1e-8) for part in parts]
+
+
+def matrix_forgotten(title: str, right: list[float], wrong: list[float]) -> Figure:
+    """Return the differences of sub-layers over the blocks, with a matrix of block 12 wrong.
+
+    Args:
+        title: the claim that the figure supports.
+        right, wrong: two numbers for each block, as `sublayer_differences` gives them.
+    """
+    alt = (
+        "Largest difference of each sub-layer's output, as a share of its largest number, over 30 "
+        "blocks. With the right weights it stays below 0.00003. With one matrix in another order "
+        "it is the same up to block 12, then jumps a thousandfold and more."
+    )
+    lines = {"right": right, "one matrix in another order": wrong}
+    picture = curves(lines, title, alt, "block", "difference, as a share", yscale="log")
+    picture.axes[0].set_xticks([2 * i for i in range(0, 30, 4)], range(0, 30, 4))
+    return picture
+
+
+def scores_of_heads(title: str, scores, framed: Sequence[tuple[int, int]]) -> Figure:
+    """Return a score of every head, a column for each block, with some heads framed.
+
+    Args:
+        title: the claim that the figure supports.
+        scores: from 0 to 1, shape (block, head).
+        framed: heads, as (block, head), the one with the highest score first.
+    """
+    scores = as_array(scores)
+    top = framed[0]
+    blocks = [block for block, _ in framed]
+    alt = (
+        f"Scores of {scores.size} heads, a column for each block. The highest is "
+        f"{scores[tuple(top)]:.2f}, of head {top[0]}.{top[1]}. Framed are {len(framed)} heads in "
+        f"blocks {min(blocks)} to {max(blocks)}."
+    )
+    names = {"x_name": "block", "y_name": "head", "bar_name": "induction score"}
+    picture = heatmap(scores.T, title, alt, **names, width=8.5, height=3.2, vmin=0, vmax=1)
+    frames = {"facecolors": "none", "edgecolors": COLORS[1], "linewidths": 1.5}
+    picture.axes[0].scatter(blocks, [head for _, head in framed], 190, marker="s", **frames)
     return picture

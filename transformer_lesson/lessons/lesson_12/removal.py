@@ -1,0 +1,300 @@
+"""What a chat model loses without one head or one block: its outputs replaced by their mean.
+
+A head that is set to zero leaves a hole that no text ever had. Its **mean** over other texts takes
+away what it says about this text, and leaves what it always says.
+
+`removal.json` holds the results for each of SmolLM2's 270 heads and 30 blocks;
+`measure_removal.py` made them.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from transformer_lesson.lessons.lesson_12.answer_explorer import Measure
+from transformer_lesson.model.hooks import record
+from transformer_lesson.model.masks import target_mask
+from transformer_lesson.text import manual
+from transformer_lesson.text.pretrained import chat_prompt
+from transformer_lesson.text.tokenizers import Tokenizer
+
+STORED = Path(__file__).with_name("removal.json")
+CAPITALS = {
+    "France": "Paris",
+    "Italy": "Rome",
+    "Japan": "Tokyo",
+    "Spain": "Madrid",
+    "Germany": "Berlin",
+    "Egypt": "Cairo",
+    "Greece": "Athens",
+    "Russia": "Moscow",
+    "China": "Beijing",
+    "Poland": "Warsaw",
+}
+"""The first ten countries tried that it answers right, each in one sentence of the same form."""
+COUNTRY, CAPITAL = 3, 5  # which token of the answer "The capital of France is Paris."
+OTHERS = {
+    "Why is the sky blue?": "Because air scatters blue light more than red light.",
+    "What do bees eat?": "Bees eat nectar and pollen from flowers.",
+    "How do I cook rice?": "Boil it in twice as much water for about fifteen minutes.",
+    "Name three colors.": "Red, green and yellow.",
+    "What is a good name for a cat?": "Many people like Misty, Felix or Luna.",
+    "How does a bicycle work?": "Your legs turn the pedals, and a chain turns the wheel.",
+    "What is the largest ocean?": "The Pacific is larger than all land together.",
+    "Why do leaves fall?": "Trees drop their leaves to save water in winter.",
+    "What is a noun?": "A noun is a word for a person, a place or a thing.",
+    "How old is the Earth?": "It is about four and a half billion years old.",
+    "What is bread made of?": "Bread is made of flour, water, salt and yeast.",
+    "Why do we sleep?": "Sleep lets the body rest and the brain sort what it learned.",
+    "What is a triangle?": "A triangle is a shape with three straight sides.",
+    "How far away is the Moon?": "Light takes a little more than a second to get there.",
+    "Who painted the Mona Lisa?": "Leonardo da Vinci painted it in Florence.",
+    "When was the telephone invented?": "Bell got a patent for it in 1876.",
+    "How do I learn to swim?": "Find a teacher, and practice in shallow water first.",
+    "Is glass a liquid?": "No, glass is a solid without crystals.",
+    "What does a doctor do?": "A doctor finds out why people are ill and helps them.",
+    "Can fish hear?": "Yes, they have ears inside their heads.",
+}
+"""Other conversations, over which means are taken."""
+
+
+class Part(NamedTuple):
+    """A part of a decoder that can be replaced: one head, or a whole block where head is `None`."""
+
+    block: int
+    head: int | None = None
+
+    def __str__(self) -> str:
+        return f"block {self.block}" if self.head is None else f"{self.block}.{self.head}"
+
+
+class Means(NamedTuple):
+    """What the parts of a decoder give on average, over all tokens but the first of each text.
+
+    Args:
+        heads: what each head has read, before W_O, shape (block, head, d_head).
+        added: what each block adds to the stream, shape (block, d_model).
+    """
+
+    heads: Float[Tensor, "block head d_head"]
+    added: Float[Tensor, "block d_model"]
+
+
+class Effects(NamedTuple):
+    """What a model still does. Probabilities have one number for each of `CAPITALS`.
+
+    Args:
+        country: probability of the country's name in the answer.
+        capital: probability of its capital.
+        prose: loss on the example sentences of Python's manual, in nats a token.
+        copy: loss on the second copy of random tokens, in nats a token.
+    """
+
+    country: list[float]
+    capital: list[float]
+    prose: float
+    copy: float
+
+
+def conversations(tokenizer: Tokenizer, pairs: Iterable[tuple[str, str]]) -> list[list[int]]:
+    """Return the ids of one question and its answer for each pair."""
+    return [chat_prompt(tokenizer, [("user", q)]) + tokenizer.encode(a) for q, a in pairs]
+
+
+def capital_answers(tokenizer: Tokenizer) -> Int64[Tensor, "country n"]:
+    """Return the ids of each question about a capital with its right answer; all equally long."""
+    pairs = [
+        (f"What is the capital of {country}?", f"The capital of {country} is {capital}.")
+        for country, capital in CAPITALS.items()
+    ]
+    return torch.tensor(conversations(tokenizer, pairs))
+
+
+def random_twice() -> Int64[Tensor, "4 64"]:
+    """Return four rows of 32 random tokens of SmolLM2, each row followed by its copy."""
+    half = torch.randint(1000, 49_000, (4, 32), generator=torch.Generator().manual_seed(12))
+    return torch.cat([half, half], dim=1)
+
+
+@torch.no_grad()
+def means(model: nn.Module, texts: Sequence[list[int]]) -> Means:
+    """Return the mean outputs of a model's parts over all tokens but the first of each text."""
+    blocks, n = range(model.config.n_layers), sum(len(text) - 1 for text in texts)
+    heads, added = ([0.0 for _ in blocks] for _ in range(2))
+    for text in texts:
+        ids = torch.tensor([text])
+        with record(model) as run:
+            model(ids)
+        stream = [model.embedding(ids), *(run[f"decoder.{i}.output"] for i in blocks)]
+        for i in blocks:
+            heads[i] += run[f"decoder.{i}.self_attention.heads"][0, :, 1:].sum(dim=1) / n
+            added[i] += (stream[i + 1] - stream[i])[0, 1:].sum(dim=0) / n
+    return Means(torch.stack(heads), torch.stack(added))
+
+
+def heads_replaced(heads: Iterable[Part], mean: Means) -> dict[str, Callable]:
+    """Return what `record` takes to put some heads' means in place of what they have read.
+
+    The first token of each text keeps what it has: heads with nothing to find rest on it.
+    """
+    by_block: dict[int, list[int]] = {}
+    for block, head in heads:
+        by_block.setdefault(block, []).append(head)
+
+    def replacing(block: int, numbers: list[int]) -> Callable[[Tensor], Tensor]:
+        """Return a function for one block's heads."""
+
+        def replace(outputs: Tensor) -> Tensor:
+            """Return the heads' outputs, (batch, head, n, d_head), some of them the mean."""
+            outputs = outputs.clone()
+            outputs[:, numbers, 1:] = mean.heads[block, numbers, None]
+            return outputs
+
+        return replace
+
+    return {
+        f"decoder.{block}.self_attention.heads": replacing(block, numbers)
+        for block, numbers in by_block.items()
+    }
+
+
+def block_replaced(block: int, mean: Means, before: Tensor) -> dict[str, Callable]:
+    """Return what `record` takes to have a block add its mean to all tokens but the first.
+
+    Args:
+        block: its number.
+        mean: of all parts.
+        before: the stream before it, shape (batch, n, d_model).
+    """
+
+    def replace(after: Tensor) -> Tensor:
+        """Return the stream after the block, (batch, n, d_model)."""
+        return torch.cat([after[:, :1], before[:, 1:] + mean.added[block]], dim=1)
+
+    return {f"decoder.{block}.output": replace}
+
+
+class Runs:
+    """A model's forward passes over three texts, begun again at the block that is changed.
+
+    Args:
+        model: SmolLM2.
+        tokenizer: its own.
+        mean: what is put in place of a part.
+    """
+
+    def __init__(self, model: nn.Module, tokenizer: Tokenizer, mean: Means):
+        self.model, self.mean = model, mean
+        self.answers, self.twice = capital_answers(tokenizer), random_twice()
+        prose = torch.tensor([tokenizer.encode(" ".join(manual.EXAMPLES))])
+        self.n_prompt = len(conversations(tokenizer, [("What is the capital of Italy?", "")])[0])
+        self.texts = [ids[:, :-1] for ids in (self.answers, prose, self.twice)]
+        self.labels = [ids[:, 1:] for ids in (self.answers, prose, self.twice)]
+        self.streams = [list(self._from(0, ids, model.embedding(ids))) for ids in self.texts]
+
+    def _from(self, block: int, ids: Tensor, x: Tensor) -> Iterator[Tensor]:
+        """Yield the stream before each block from this one on, and after the last."""
+        mask = target_mask(ids, self.model.config)
+        for layer in self.model.decoder[block:]:
+            yield x
+            x = layer(x, mask)
+        yield x
+
+    @torch.no_grad()
+    def effects(self, part: Part | None = None) -> Effects:
+        """Return what the model does with a part replaced, or as it is."""
+        ends = []
+        for ids, stream in zip(self.texts, self.streams, strict=True):
+            if part is None:
+                ends.append(stream[-1])
+                continue
+            before = stream[part.block]
+            if part.head is None:
+                replaced = block_replaced(part.block, self.mean, before)
+            else:
+                replaced = heads_replaced([part], self.mean)
+            with record(self.model, replaced):
+                *_, end = self._from(part.block, ids, before)
+            ends.append(end)
+        chosen = ends[0][:, [self.n_prompt - 1 + COUNTRY, self.n_prompt - 1 + CAPITAL]]
+        P = self._logits(chosen).softmax(dim=-1)  # (country, 2, vocab_size)
+        named = self.answers[:, [self.n_prompt + COUNTRY, self.n_prompt + CAPITAL]]
+        P = P.gather(2, named[..., None])[..., 0]
+        return Effects(
+            P[:, 0].tolist(), P[:, 1].tolist(), self._loss(ends, 1, 0), self._loss(ends, 2, 32)
+        )
+
+    def _logits(self, x: Tensor) -> Tensor:
+        return self.model.projection(self.model.decoder_norm(x))
+
+    def _loss(self, ends: list[Tensor], text: int, first: int) -> float:
+        logits = self._logits(ends[text][:, first:])
+        return F.cross_entropy(logits.mT, self.labels[text][:, first:]).item()
+
+
+def heads(n_blocks: int = 30, n_heads: int = 9) -> list[Part]:
+    """Return every head of a model, block after block; by default SmolLM2's."""
+    return [Part(i, j) for i in range(n_blocks) for j in range(n_heads)]
+
+
+@cache
+def stored() -> dict[Part | None, Effects]:
+    """Return the stored effects of each part, and of the whole model under `None`."""
+    rows = json.loads(STORED.read_text(encoding="utf-8"))
+    return {Part(*key) if key else None: Effects(*effects) for key, *effects in rows}
+
+
+def measures(country: str = "France") -> list[Measure]:
+    """Return what AnswerExplorer shows of one question, of all ten, of prose and of copying."""
+    at = list(CAPITALS).index(country)
+    capital = CAPITALS[country]
+    numbers: dict[str, Callable[[Effects], float]] = {
+        f"P(␣{country})": lambda one: one.country[at],
+        f"P(␣{capital})": lambda one: one.capital[at],
+        "mean P(capital) of ten": lambda one: mean_of(one.capital),
+        "loss on prose": lambda one: one.prose,
+        "loss on copying": lambda one: one.copy,
+    }
+    return [_measure(name, number) for name, number in numbers.items()]
+
+
+def _measure(name: str, number: Callable[[Effects], float]) -> Measure:
+    known = {part: number(effects) for part, effects in stored().items()}
+    heads = [known[part] for part in known if part and part.head is not None]
+    blocks = [known[part] for part in known if part and part.head is None]
+    worst = known[None] + 2 if name.startswith("loss") else 0.0  # two nats
+    matrix = torch.tensor(heads).view(len(blocks), -1)
+    return Measure(name, known[None], worst, matrix, torch.tensor(blocks))
+
+
+def mean_of(numbers: Sequence[float]) -> float:
+    """Return the mean."""
+    return sum(numbers) / len(numbers)
+
+
+def change(part: Part, name: str) -> float:
+    """Return how much a loss, "prose" or "copy", rises without a part, in nats a token."""
+    return getattr(stored()[part], name) - getattr(stored()[None], name)
+
+
+def mean_change(part: Part, name: str) -> tuple[float, float, float]:
+    """Return how much a probability changes without a part, over the ten questions.
+
+    Args:
+        part: that is replaced.
+        name: "country" or "capital".
+
+    Returns:
+        The mean change and its 95 % interval, by Student's t with 9 degrees of freedom.
+    """
+    before, after = (torch.tensor(getattr(stored()[key], name)) for key in (None, part))
+    change = after - before
+    half = 2.262 * change.std().item() / len(change) ** 0.5
+    return change.mean().item(), change.mean().item() - half, change.mean().item() + half

@@ -75,11 +75,6 @@ def _run_whole(path, chosen: dict[str, str]) -> str:
 
 
 @pytest.mark.everything
-def test_a_learner_who_solves_every_second_exercise(copies):
-    assert_passes(every_second(4), copies)
-
-
-@pytest.mark.everything
 def test_a_learner_whose_files_were_edited_and_damaged(copies):
     files = copies / FOLDER
     files.mkdir()

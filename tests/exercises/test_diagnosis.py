@@ -20,7 +20,7 @@ from transformer_lesson.exercises.engine.specification import Draw
 from transformer_lesson.exercises.engine.wording import words
 from transformer_lesson.model.attention import merge_heads, split_heads
 
-PAIRS = 12  # of an exercise, that are tried
+PAIRS = 8  # of an exercise, that are tried
 each_exercise = pytest.mark.parametrize("name", EXERCISES, scope="module")
 
 

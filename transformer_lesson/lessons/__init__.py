@@ -8,3 +8,6 @@ from pathlib import Path
 from transformer_lesson.stored import explain_if_asked
 
 explain_if_asked(__name__, Path(__file__).parent)
+
+# The catalog imports every lesson's exercises: were one's own half imported, it would lack them.
+import transformer_lesson.exercises  # noqa: E402, F401

@@ -8,9 +8,10 @@ away what it says about this text, and leaves what it always says.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -97,8 +98,8 @@ class Effects(NamedTuple):
         copy: loss on the second copy of random tokens, in nats a token.
     """
 
-    country: list[float]
-    capital: list[float]
+    country: tuple[float, ...]
+    capital: tuple[float, ...]
     prose: float
     copy: float
 
@@ -227,9 +228,8 @@ class Runs:
         P = self._logits(chosen).softmax(dim=-1)  # (country, 2, vocab_size)
         named = self.answers[:, [self.n_prompt + COUNTRY, self.n_prompt + CAPITAL]]
         P = P.gather(2, named[..., None])[..., 0]
-        return Effects(
-            P[:, 0].tolist(), P[:, 1].tolist(), self._loss(ends, 1, 0), self._loss(ends, 2, 32)
-        )
+        country, capital = (tuple(of.tolist()) for of in P.T)
+        return Effects(country, capital, self._loss(ends, 1, 0), self._loss(ends, 2, 32))
 
     def _logits(self, x: Tensor) -> Tensor:
         return self.model.projection(self.model.decoder_norm(x))
@@ -245,10 +245,15 @@ def heads(n_blocks: int = 30, n_heads: int = 9) -> list[Part]:
 
 
 @cache
-def stored() -> dict[Part | None, Effects]:
+def stored() -> Mapping[Part | None, Effects]:
     """Return the stored effects of each part, and of the whole model under `None`."""
     rows = json.loads(STORED.read_text(encoding="utf-8"))
-    return {Part(*key) if key else None: Effects(*effects) for key, *effects in rows}
+    return MappingProxyType(
+        {
+            Part(*key) if key else None: Effects(tuple(country), tuple(capital), *losses)
+            for key, country, capital, *losses in rows
+        }
+    )
 
 
 def measures(country: str = "France") -> list[Measure]:

@@ -48,6 +48,7 @@ def trained(rule: str) -> AttentionOnlyDecoder:
 
 
 def main() -> None:
+    """Train a model for each rule and store the weights of all, in half precision."""
     torch.set_num_threads(1)
     weights = {
         f"{rule}.{name}": weight.half()

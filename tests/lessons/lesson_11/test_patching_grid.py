@@ -157,6 +157,9 @@ def test_a_click_or_a_key_replaces_a_token_alone(show):
     assert page.get("corrupted") == "the old dog sees the red cat ."
     assert "token 5, “small”, became “red”" in page.told()
     assert "Replaced: token 5, “small”, by “red”." in page.said
+    page.set(clean="the child opens the window .", corrupted="the child closes the window .")
+    offered = [words for words in page.told() if "replace it by" in words]
+    assert offered == ["token 0, “the”: replace it by “a”"]  # the others were for other words
     known = english_words()
     assert len(SOURCE.split()) == len(OTHERS.split()) and {*OTHERS.split()} <= known
 

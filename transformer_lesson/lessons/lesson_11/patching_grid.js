@@ -203,15 +203,15 @@ function drawPromptTokens(group, { clean, corrupted }, place, page) {
     token, i, now: corrupted.tokens[i], differs: token !== corrupted.tokens[i] }));
   const replace = (i) => () => page.set({
     corrupted: clean.tokens.filter((token) => token !== "<eos>")
-      .map((token, j) => (i === j ? others[i] : token)).join(" ") });
+      .map((token, j) => (i === j ? others[i][1] : token)).join(" ") });
   const words = ({ token, now, differs, i }) => {
     const name = `token ${i}, “${token}”`;
     return differs ? `${name}, became “${now}”` : name;
   };
-  const can = ({ token, i }) => others[i] !== undefined && token !== "<eos>";
+  const offer = ({ token, i }) => (others[i]?.[0] === token ? others[i][1] : undefined);
   put.rect(group, "boxes", pairs, (pair) => ({
-    ...place.token(pair.i), rx: 6, class: "box", ...(can(pair)
-      ? choosable(pair.differs ? words(pair) : `${words(pair)}: replace it by “${others[pair.i]}”`,
+    ...place.token(pair.i), rx: 6, class: "box", ...(offer(pair)
+      ? choosable(pair.differs ? words(pair) : `${words(pair)}: replace it by “${offer(pair)}”`,
         pair.differs, replace(pair.i), `at${pair.i}`)
       : told(words(pair), `at${pair.i}`)) }), "i");
   const texts = pairs.flatMap((pair) => tokenTexts(pair, place));

@@ -65,7 +65,8 @@ class PatchingGrid(ReadsTranslator, PageExplorable):
         corrupted = [*words[:place], replacements[place], *words[place + 1 :]]
         texts = {"clean": " ".join(words), "corrupted": " ".join(corrupted)}
         answer = after if answer is None else answer
-        super().__init__(answer=answer, others=replacements, **(texts | values))
+        offers = list(zip(words, replacements, strict=True))
+        super().__init__(answer=answer, others=offers, **(texts | values))
 
 
 def _prompts(model: nn.Module, ids: Tensor | None, others: Tensor | None) -> list[list[str]]:

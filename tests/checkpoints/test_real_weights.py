@@ -65,11 +65,11 @@ def test_the_chat_is_the_one_that_the_file_describes(words):
     template = read_gguf(weights("SmolLM2")).metadata["tokenizer.chat_template"]
     theirs = transformers.PreTrainedTokenizerFast(tokenizer_object=another, chat_template=template)
     more = [*QUESTION, ("assistant", "Paris."), ("user", "And\n\n of  Spain, in 1999?")]
-    for messages, answer in ((QUESTION, True), (more, True), (more[:3], False), (more[1:], True)):
+    for messages in (QUESTION, more, more[1:]):
         told = [{"role": role, "content": text} for role, text in messages]
-        expected = theirs.apply_chat_template(told, add_generation_prompt=answer)
+        expected = theirs.apply_chat_template(told, add_generation_prompt=True)
         spoken = messages if messages[0][0] == "system" else [QUESTION[0], *messages]
-        assert chat_prompt(words, spoken, answer) == expected["input_ids"]
+        assert chat_prompt(words, spoken) == expected["input_ids"]
 
 
 @pytest.fixture(scope="module")

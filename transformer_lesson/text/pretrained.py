@@ -1,6 +1,7 @@
 """Tokenizers that come with other people's models, and the form in which these models chat."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
 
 import tokenizers
@@ -84,40 +85,45 @@ def _shown(token: str) -> str:
     return bytes(byte_of[c] for c in token).decode(errors="backslashreplace")
 
 
-def chat_prompt(
-    tokenizer: Tokenizer, messages: Sequence[tuple[str, str]], answer: bool = True
-) -> list[int]:
-    r"""Return the ids of a conversation in the form of ChatML, which SmolLM2 was trained on.
+def _of_a_chat(function: Callable) -> Callable:
+    """Refuse a tokenizer without ChatML's marks, and messages of another form, by a sentence."""
 
-    Each message is `<|im_start|>role\ntext<|im_end|>\n`, the two marks as one id each.
+    @wraps(function)
+    def checked(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> list[int]:
+        for mark in MARKS:
+            if mark not in tokenizer.vocabulary:
+                raise ValueError(
+                    f"The tokenizer has no token {mark!r}, which ChatML needs: use the tokenizer "
+                    "of a model that was trained on ChatML, such as SmolLM2."
+                )
+        for role, _ in messages:
+            if role not in SPEAKERS:
+                raise ValueError(
+                    f"A message's role is {role!r}, but it must be one of {', '.join(SPEAKERS)}: "
+                    "pass messages as pairs (role, text)."
+                )
+        return function(tokenizer, messages)
+
+    return checked
+
+
+@_of_a_chat
+def chat_prompt(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> list[int]:
+    r"""Return the ids of a conversation up to where the assistant begins to write.
+
+    The form is ChatML, which SmolLM2 was trained on. Each message is
+    `<|im_start|>role\ntext<|im_end|>\n`, the two marks as one id each.
 
     Args:
         tokenizer: one whose vocabulary has both marks.
         messages: pairs (role, text); the roles are system, user and assistant.
-        answer: end where the assistant begins to write.
 
     Raises:
         ValueError: a tokenizer without the marks, or a message of another role.
     """
-    _check_chat(tokenizer, messages)
     start, end = (tokenizer.vocabulary[mark] for mark in ("<|im_start|>", "<|im_end|>"))
     line_break = tokenizer.encode("\n")
     ids = []
     for role, text in messages:
         ids += [start, *tokenizer.encode(f"{role}\n{text}"), end, *line_break]
-    return ids + [start, *tokenizer.encode("assistant\n")] if answer else ids
-
-
-def _check_chat(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> None:
-    for mark in MARKS:
-        if mark not in tokenizer.vocabulary:
-            raise ValueError(
-                f"The tokenizer has no token {mark!r}, which ChatML needs: use the tokenizer of a "
-                "model that was trained on ChatML, such as SmolLM2."
-            )
-    for role, _ in messages:
-        if role not in SPEAKERS:
-            raise ValueError(
-                f"A message's role is {role!r}, but it must be one of {', '.join(SPEAKERS)}: pass "
-                "messages as pairs (role, text)."
-            )
+    return ids + [start, *tokenizer.encode("assistant\n")]

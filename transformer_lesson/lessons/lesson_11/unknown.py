@@ -139,9 +139,6 @@ class Unknown:
     def _judged(self, rule: Rule, broken: list[int] | None) -> Report:
         usual = _agreeing(self.number, rule, *ON)
         lines = [_told("As in training, 24 tokens at random", *usual[:2])]
-        lines += [
-            _told(name, *_agreeing(self.number, rule, *kind)[:2]) for name, kind in OFF.items()
-        ]
         holds, place = usual[0] >= ENOUGH * ASKED, None
         if broken is not None:
             guesses = _read(self.number, broken).guesses
@@ -153,6 +150,10 @@ class Unknown:
                 else f"Your input breaks it: at place {place} the model guesses {guesses[place]}, "
                 f"your rule {own[place]}."
             )
+        if holds and place is not None:  # before, it would tell where to break it
+            lines += [
+                _told(name, *_agreeing(self.number, rule, *kind)[:2]) for name, kind in OFF.items()
+            ]
         lines.append(_what_next(holds, usual[2], broken is not None, place is not None))
         return self._report("passed" if holds and place is not None else "failed", "\n".join(lines))
 
@@ -307,5 +308,5 @@ def _what_next(holds: bool, places: float, tried: bool, broken: bool) -> str:
         )
     return (
         f"You are right at {places:.0%} of the places: take one run, and for each place find the "
-        "earlier token that the guess is a copy of."
+        "earlier token that the guess is a copy of. Do other first tokens change that?"
     )

@@ -109,11 +109,18 @@ def conversations(tokenizer: Tokenizer, pairs: Iterable[tuple[str, str]]) -> lis
     return [chat_prompt(tokenizer, [("user", q)]) + tokenizer.encode(a) for q, a in pairs]
 
 
-def capital_answers(tokenizer: Tokenizer) -> Int64[Tensor, "country n"]:
-    """Return the ids of each question about a capital with its right answer; all equally long."""
+def capital_answers(
+    tokenizer: Tokenizer, capitals: Mapping[str, str] = CAPITALS
+) -> Int64[Tensor, "country n"]:
+    """Return the ids of each question about a capital with its right answer; all equally long.
+
+    Args:
+        tokenizer: in which each name is one token.
+        capitals: by country.
+    """
     pairs = [
         (f"What is the capital of {country}?", f"The capital of {country} is {capital}.")
-        for country, capital in CAPITALS.items()
+        for country, capital in capitals.items()
     ]
     return torch.tensor(conversations(tokenizer, pairs))
 

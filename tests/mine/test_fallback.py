@@ -44,7 +44,9 @@ def write(trouble: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_failure_is_a_sentence_and_ours_stands_in(trouble, monkeypatch):
-    monkeypatch.setattr(side_by_side, "LONGEST", 3.0 if "while True" in trouble else PATIENCE)
+    monkeypatch.setattr(
+        side_by_side, "ANSWER_SECONDS", 3.0 if "while True" in trouble else PATIENCE
+    )
     write(trouble)
     result = translation(SENTENCE)
     assert result.mine == GERMAN and result.largest <= SAME
@@ -91,7 +93,7 @@ def test_an_interrupt_is_handed_on():
 
 @pytest.mark.slow
 def test_a_stub_again_a_lost_function_and_an_endless_file_are_sentences(folder, monkeypatch):
-    monkeypatch.setattr(sys.modules[mine.parts.__module__], "LONGEST", 0.5)
+    monkeypatch.setattr(sys.modules[mine.parts.__module__], "ANSWER_SECONDS", 0.5)
     write("pass")
     path = folder / "lesson_05.py"
     for body, why in {

@@ -18,7 +18,11 @@ from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.collection import collection_folder, load_collected
 from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.engine.reports import Report
-from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.time_limit import (
+    ANSWER_SECONDS,
+    TookTooLong,
+    run_for_at_most,
+)
 from transformer_lesson.exercises.engine.wording import words
 from transformer_lesson.exercises.probing import PROBES
 from transformer_lesson.exercises.program import FUNCTIONS, program, sources, started
@@ -241,7 +245,7 @@ def whats_wrong(name: str, function: Callable) -> str | None:
     """
     with one_thread(), torch.random.fork_rng(devices=[]):
         try:
-            return run_for_at_most(LONGEST, lambda: run_checks(find(name), function))
+            return run_for_at_most(ANSWER_SECONDS, lambda: run_checks(find(name), function))
         except TookTooLong:
             return ENDLESS
         except NotAttempted:

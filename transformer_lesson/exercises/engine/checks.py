@@ -53,7 +53,11 @@ from transformer_lesson.exercises.engine.precision import (
 from transformer_lesson.exercises.engine.progress import remember
 from transformer_lesson.exercises.engine.reports import Folded, Report, preformatted
 from transformer_lesson.exercises.engine.specification import Draw, Exercise, Invariant
-from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.time_limit import (
+    ANSWER_SECONDS,
+    TookTooLong,
+    run_for_at_most,
+)
 
 QUOTED = 10  # lines of what an answer prints
 
@@ -87,12 +91,14 @@ def check(name: str, answer: Any) -> Report:
     with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), one_thread():
         exercise.tried_reference()(*exercise.make_inputs(Draw(0)))  # import everything first
         try:
-            report = run_for_at_most(LONGEST, lambda: _report_of_checks(exercise, answer))
+            report = run_for_at_most(ANSWER_SECONDS, lambda: _report_of_checks(exercise, answer))
         except TookTooLong:
             report = Report(name, "failed", ENDLESS)
         with contextlib.suppress(TookTooLong):  # then without a diagnosis
             failing = report
-            report = run_for_at_most(LONGEST, lambda: _add_diagnosis(exercise, answer, failing))
+            report = run_for_at_most(
+                ANSWER_SECONDS, lambda: _add_diagnosis(exercise, answer, failing)
+            )
     if report.status == "passed":
         remember("passed", name, True)
         report = replace(report, message=report.message + _kept(exercise, answer))
@@ -111,7 +117,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-ENDLESS = f"""Your function did not come to its end within {LONGEST:.0f} seconds and was stopped.
+ENDLESS = f"""Your function did not end within {ANSWER_SECONDS:.0f} seconds and was stopped.
 Which loop does not end? Print what it counts, or what it waits for."""
 
 
@@ -126,7 +132,7 @@ def _kept(exercise: Exercise, answer: Callable) -> str:
 
     with contextlib.redirect_stdout(Excerpt()), torch.random.fork_rng(devices=[]), one_thread():
         try:
-            sentence = run_for_at_most(LONGEST, work)
+            sentence = run_for_at_most(ANSWER_SECONDS, work)
         except TookTooLong:
             sentence = "It passed but was not collected: outside the notebook it never ends."
     return f"\n{sentence}" if sentence else ""

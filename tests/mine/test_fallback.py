@@ -44,9 +44,7 @@ def write(trouble: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_a_failure_is_a_sentence_and_ours_stands_in(trouble, monkeypatch):
-    monkeypatch.setattr(
-        side_by_side, "ANSWER_SECONDS", 3.0 if "while True" in trouble else PATIENCE
-    )
+    monkeypatch.setattr(side_by_side, "LONGEST", 3.0 if "while True" in trouble else PATIENCE)
     write(trouble)
     result = translation(SENTENCE)
     assert result.mine == GERMAN and result.largest <= SAME

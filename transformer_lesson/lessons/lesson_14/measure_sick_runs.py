@@ -8,7 +8,7 @@ import json
 
 import torch
 
-from transformer_lesson.lessons.lesson_14.probes import measured
+from transformer_lesson.lessons.lesson_14.probes import idle_heads, measured
 from transformer_lesson.lessons.lesson_14.sick_runs import FAULTS, HEALTHY, trained
 from transformer_lesson.lessons.lesson_14.symptoms import STORED
 
@@ -26,6 +26,7 @@ def record(name: str) -> dict:
         "sentences": run.sentences,
         "probes": {probe: round(number, 4) + 0.0 for probe, number in measured(name).items()},
         "seeds": [round(trained(name, seed).evaluation, 3) for seed in SEEDS if name in BY_SEED],
+        "idle heads": [idle_heads(trained(name, seed)) for seed in SEEDS if name == HEALTHY],
     }
 
 

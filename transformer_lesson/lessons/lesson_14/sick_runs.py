@@ -59,6 +59,7 @@ FAULTS = {name: Fault(**fault) for name, fault in _READ["faults"].items()}
 CASES = tuple(Case(**case | {"suspects": tuple(case["suspects"])}) for case in _READ["cases"])
 PATIENTS = tuple(case.guilty for case in CASES)
 """The faults of the cases, in order."""
+SUSPECTS = tuple(dict.fromkeys(one for case in CASES for one in case.suspects))
 
 
 @cache

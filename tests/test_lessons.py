@@ -15,9 +15,7 @@ from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.question_bank import find_question
 
 TO_A_LESSON = re.compile(r"\[(\d\d) · ([^\]]+)\]\((\d\d_\w+\.ipynb)\)")
-STORY = [*(f"{number:02}" for number in range(14)), "15", "16", "17"]
 each_lesson = pytest.mark.parametrize("number", LESSONS)
-each_of_the_story = pytest.mark.parametrize("number", STORY)
 
 WORDS = 150  # that a learner reads in a minute, thinking
 LINE, PICTURE, PREDICTION, EXPLORABLE = 0.1, 0.75, 1.5, 4  # minutes
@@ -109,7 +107,7 @@ def test_the_glossary_has_every_term_once_and_its_lesson_uses_it():
         assert known, f"{file} has no {word!r}"
 
 
-# Lessons 00 to 13 as a learner meets them: questions before answers, and honest minutes
+# Lessons as a learner meets them: questions before answers, and honest minutes
 
 
 def hidden(cell: dict, what: str) -> bool:
@@ -145,7 +143,7 @@ def telling(question) -> list[str]:
     return [plain(question.answer.text)][: len(question.answer.text.split()) > 3] + told
 
 
-@each_of_the_story
+@each_lesson
 def test_what_answers_a_prediction_comes_after_it_and_is_folded(number):
     before, all_cells = "", cells(lesson(number))
     for i, cell in enumerate(all_cells):
@@ -163,7 +161,7 @@ def shut(cell: dict) -> bool:
     return not WHY.sub("", source(cell)).strip()
 
 
-@each_of_the_story
+@each_lesson
 def test_what_explains_an_answer_is_as_shut_as_the_answer(number):
     question, is_open, wrong = None, False, []
     for cell in cells(lesson(number)):

@@ -139,11 +139,11 @@ def test_guessing_pays_little_and_the_dearest_probe_alone_pays_more():
 
     assert guessed(0, 0) < 6 and WORTH * BUGS < WRONG * (len(FUNCTIONS) - BUGS)
     boss = Boss(16)
-    while "every function" not in (said := boss.probe("layer by layer")):
-        name = re.search("`(.+)`", said)[1]
+    for _ in range(BUGS):
+        name = re.search("`(.+)`", boss.probe("layer by layer"))[1]
         boss.accuse(name)
         boss.check(right(name))
-    assert boss.points >= 10
+    assert boss.points == 15
 
 
 @pytest.mark.parametrize("name", PROBES)

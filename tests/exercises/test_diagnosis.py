@@ -132,17 +132,6 @@ def test_two_turns_never_act_alike(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, one in EXERCISES.items() if one.start])
-def test_the_bug_that_a_learner_starts_from_is_a_turn_and_is_named(name):
-    start = EXERCISES[name].load_start()
-    given = outcomes(name, start)
-    known = turns(EXERCISES[name].marked)
-    (found,) = [turn for turn in known if all(map(same, outcomes_of(name, turn), given))]
-    report = check(name, lambda *inputs: start(*inputs))  # written anew
-    assert (report.status, report.mistake) == ("failed", words(name)[found].name)
-
-
-@pytest.mark.slow
 @pytest.mark.everything
 @each_exercise
 def test_what_no_turns_explain_has_no_name(name):

@@ -19,7 +19,7 @@ from transformer_lesson.exercises.engine.attempt import (
     Failed,
     NotAttempted,
     call,
-    is_untouched,
+    is_blank,
 )
 from transformer_lesson.exercises.engine.behavior import explain_by_behavior
 from transformer_lesson.exercises.engine.catalog import find
@@ -85,7 +85,7 @@ def check(name: str, answer: Any) -> Report:
             name, "failed", f'Pass the function itself, not a call of it: check("{name}", {name}).'
         )
     earlier = not_the_last_one(name, answer)
-    if is_untouched(answer, exercise.load_start()):
+    if is_blank(answer):
         return Report(name, "not attempted", earlier)
     printed = Excerpt()
     with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), one_thread():
@@ -122,9 +122,7 @@ Which loop does not end? Print what it counts, or what it waits for."""
 
 
 def _kept(exercise: Exercise, answer: Callable) -> str:
-    """Collect a passed answer and return the line that says so; bug repairs are not collected."""
-    if exercise.start:
-        return ""
+    """Collect a passed answer and return the line that says so."""
 
     def work() -> str:
         dtype = other_dtype(exercise, answer)

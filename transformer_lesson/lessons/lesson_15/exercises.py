@@ -347,8 +347,9 @@ def _fits_inputs(draw: Draw) -> tuple:
     returns={"count": ""},
     hints=(
         "Which two numbers of the list have nothing beyond them? The list is in no order.",
-        "A fit counts once if either of its two exponents is one of those two numbers: "
-        "`alpha in edges or beta in edges`.",
+        "A fit counts once, whether one of its exponents lies on an edge or both do.",
+        "With `edges = min(exponents), max(exponents)`, a fit counts if "
+        "`alpha in edges or beta in edges`. Add up these truth values.",
     ),
 )
 def on_edge(fits, exponents):

@@ -178,7 +178,7 @@ class Boss:
             return self._report(f"`{name}` is sound.")
         self._found.add(name)
         if not self.mine:
-            return self._report(f'It is `{name}`. Read it, show("{name}"), and mend it.')
+            return self._report(f'It is `{name}`. Its code is open now: show("{name}").')
         self._mended.add(name)
         self.names[name] = self.yours.get(name, healthy()[0][name])
         turn = words(name)[self._planted[name]]

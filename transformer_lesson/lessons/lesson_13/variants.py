@@ -230,10 +230,12 @@ RECIPES: dict[str, Recipe] = (
 
 
 def rates_of(name: str) -> tuple[float, ...]:
-    """Return the rates at which a recipe is trained: all of them for the ladder."""
+    """Return the rates at which a recipe is trained, so that its best one has neighbors."""
     if name == "Muon":
         return MUON_RATES
-    return RATES if RECIPES[name].rung != LAST or name == LAST else RATES[1:]
+    if "linear" in name:
+        return (*RATES[1:], 0.04)
+    return RATES if name in ladder() else RATES[1:]
 
 
 class Stored(NamedTuple):

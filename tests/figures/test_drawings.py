@@ -68,7 +68,7 @@ TOLD = [  # what makes a drawing, and what it says
     (circuits.arrows, (ARROWS,), "rare: 1 of 2 features have an arrow longer than 0.5",
      "dense: 0 of 2"),
     (decoding.race, (RACE,), "beam: mouse -1.2, . -1.4"),
-    (since.by_rate, ({"old": {0.1: [2.0, 3.0], 0.2: [1.0, 2.0]}},), "old: 2.50 at 0.1, 1.50 at 0.2."),
+    (since.by_rate, ({"old": {0.1: [2.0, 3.0], 0.2: [1.0, 2.0]}},), "old: 2.50 at 0.1, 1.50 at 0"),
     (since.lookers, (SHARE,), "3 blocks of 2 heads. Mean share 0.37; 2 heads give over half"),
 ]  # fmt: skip
 

@@ -15,7 +15,7 @@ import torch
 
 from transformer_lesson.lessons.lesson_13 import variants
 from transformer_lesson.lessons.lesson_13.since_2017 import ladder, text
-from transformer_lesson.lessons.lesson_13.variants import RECIPES, STORED, Stored, rates_of
+from transformer_lesson.lessons.lesson_13.variants import RATES, RECIPES, STORED, Stored, rates_of
 
 SEEDS, MORE = range(3), range(3, 10)
 
@@ -42,7 +42,9 @@ def measured(name: str) -> Stored:
     best = found.best_rate()
     if name in (*ladder(), "Muon"):
         found.losses[best] += [outcome(name, best, seed)[0] for seed in MORE]
-    return found._replace(shares=[shares for _, shares in runs[best] if shares])
+    if "experts" in name:
+        return found._replace(shares=[shares for _, shares in runs[RATES[1]]])
+    return found
 
 
 def main() -> None:

@@ -230,11 +230,16 @@ RECIPES: dict[str, Recipe] = (
 
 
 def rates_of(name: str) -> tuple[float, ...]:
-    """Return the rates at which a recipe is trained, so that its best one has neighbors."""
+    """Return the rates at which a recipe is trained, so that its best one has neighbors.
+
+    Some have one rate only: what they show is no comparison of best rates.
+    """
     if name == "Muon":
         return MUON_RATES
     if "linear" in name:
         return (*RATES[1:], 0.04)
+    if "no balance" in name or "steps" in name:
+        return RATES[1:2]
     return RATES if name in ladder() else RATES[1:]
 
 
@@ -243,7 +248,7 @@ class Stored(NamedTuple):
 
     Args:
         losses: by rate, a validation loss per seed.
-        shares: of each expert, by seed and layer, at the best rate; empty without experts.
+        shares: of each expert, by seed and layer, at a rate of 0.005; empty without experts.
     """
 
     losses: dict[float, list[float]]

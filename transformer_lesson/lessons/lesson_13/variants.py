@@ -232,15 +232,15 @@ RECIPES: dict[str, Recipe] = (
 def rates_of(name: str) -> tuple[float, ...]:
     """Return the rates at which a recipe is trained, so that its best one has neighbors.
 
-    Some have one rate only: what they show is no comparison of best rates.
+    Experts without balance have one only: they show how tokens spread, not what it costs.
     """
     if name == "Muon":
         return MUON_RATES
     if "linear" in name:
         return (*RATES[1:], 0.04)
-    if "no balance" in name or "steps" in name:
+    if "no balance" in name:
         return RATES[1:2]
-    return RATES if name in ladder() else RATES[1:]
+    return RATES if name in ladder() or "steps" in name else RATES[1:]
 
 
 class Stored(NamedTuple):

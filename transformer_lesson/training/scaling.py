@@ -140,8 +140,8 @@ def fit_scaling_law(
     for name, values in (("sizes", sizes), ("numbers of tokens", tokens)):
         if len(set(values)) < 3:
             raise ValueError(
-                f"A law needs runs of three different {name}; these have {len(set(values))}: through "
-                "fewer, every exponent fits alike. Add runs."
+                f"A law needs runs of three different {name}; these have {len(set(values))}. Through "
+                "fewer, every exponent fits alike: add runs."
             )
     N, D, L = (torch.tensor(one, dtype=torch.float64) for one in (sizes, tokens, losses))
     fits = []

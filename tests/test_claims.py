@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 
 import pytest
 
@@ -22,7 +23,7 @@ each_lesson = pytest.mark.parametrize("lesson", PARTS)
 
 def rows(lesson: str) -> list[dict[str, str]]:
     lines = re.findall(r"^\| (.+) \|$", PARTS[lesson], re.MULTILINE)
-    split = [re.split(r"(?<!\\) ?\| ?", line) for line in lines]
+    split = [line.split(" | ") for line in lines]
     assert all(len(row) == len(COLUMNS) for row in split), "a cell too many or too few"
     return [dict(zip(COLUMNS, row, strict=True)) for row in split[1:]]
 
@@ -56,14 +57,17 @@ def measured(cell: dict) -> str:
     return "\n".join([*outputs, *(ast.get_source_segment(code, one) for one in asserts)])
 
 
-def texts(cell: dict) -> tuple[str, str]:
-    return source(cell), measured(cell)
-
-
 def numbers(text: str) -> set[tuple[str, str, bool]]:
     """Each number's sign, digits and whether it is in percent."""
     found = NUMBER.findall(text)
     return {(sign.replace("−", "-"), digits, bool(percent)) for sign, digits, percent in found}
+
+
+@cache
+def numbers_of(file: str) -> set[tuple[str, str, bool]]:
+    """All that a notebook says, computes with and has measured."""
+    every = cells(NOTEBOOKS / file)
+    return numbers("\n".join([*map(source, every), *map(measured, every)]))
 
 
 def figures(file: str) -> set[str]:
@@ -75,6 +79,7 @@ def figures(file: str) -> set[str]:
 
 @each_lesson
 def test_a_row_leads_to_its_heading_and_leaves_no_column_empty(lesson):
+    assert f"\n## {lesson} · {LESSONS[lesson].title}\n" in PAGE
     for row in rows(lesson):
         assert all(cell.strip() for cell in row.values()), row["claim"]
         assert link(row)[1].startswith(lesson)
@@ -83,23 +88,21 @@ def test_a_row_leads_to_its_heading_and_leaves_no_column_empty(lesson):
 
 @each_lesson
 def test_each_number_is_one_that_the_cells_print_or_assert(lesson):
-    """Those measured stand under the heading, the others somewhere in the notebook or its lesson."""
+    """Measured ones stand under the heading, others anywhere in the notebook or its lesson."""
     for row in rows(lesson):
         file, cell_id = link(row).group(4, 5)
-        notebooks = [NOTEBOOKS / one for one in {file, LESSONS[lesson].file}]
-        every = [text for path in notebooks for cell in cells(path) for text in texts(cell)]
-        under = [measured(cell) for cell in section(file, cell_id)]
+        under = numbers("\n".join(map(measured, section(file, cell_id))))
+        anywhere = numbers_of(file) | numbers_of(LESSONS[lesson].file)
         for column in COLUMNS[1:]:
-            stored = numbers("\n".join(under if column in MEASURED else every))
-            stored |= {("", *number[1:]) for number in stored}  # any sign may be left out
-            strange = numbers(row[column]) - stored
+            stored = under if column in MEASURED else anywhere
+            strange = numbers(row[column]) - stored - {("", *one[1:]) for one in stored}
             assert not strange, f"{row['claim']}, {column}: {strange} in {row[column]!r}"
 
 
 @each_lesson
 def test_each_picture_belongs_to_a_row_or_is_said_to_claim_nothing(lesson):
-    files = [one.file for one in (LESSONS[lesson], *DEEPER.values()) if lesson in one.file[:9]]
-    drawn = [cell_id for file in files for cell_id in figures(file)]
+    deeper = [one.file for one in DEEPER.values() if one.lesson == lesson]
+    drawn = [cell_id for file in (LESSONS[lesson].file, *deeper) for cell_id in figures(file)]
     argues = {
         cell["id"]
         for row in rows(lesson)

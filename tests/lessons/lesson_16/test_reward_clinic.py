@@ -1,4 +1,4 @@
-"""The clinic of rewards: one line is changed, stored numbers are shown, and probes tell each fault."""
+"""The clinic of rewards: one line is changed, stored numbers are shown, probes tell each fault."""
 
 from tests.explorables.shown import agree
 from transformer_lesson.explorables import RewardClinic
@@ -27,8 +27,8 @@ def test_each_fault_is_one_line_of_the_lessons_own_program():
 def test_the_probes_that_tell_set_the_guilty_one_apart_from_all_suspects():
     assert len({case.guilty for case in CASES}) == len(CASES) == 6
     for case in CASES:
-        others = {*case.suspects, HEALTHY} - {case.guilty}
-        assert case.guilty in case.suspects and len(others) == 4
+        others = {*case.suspects} - {case.guilty}
+        assert case.guilty in case.suspects and len(others) == 3
         for other in others:
             apart = [
                 abs(stored()[case.guilty]["probes"][probe] - stored()[other]["probes"][probe])

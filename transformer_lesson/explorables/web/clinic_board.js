@@ -24,7 +24,7 @@ export function drawClinic(state, page, board) {
   const { svg, width } = page, now = clinicCase(state), beside = width >= 700;
   const column = beside ? (width - 32) / 3 : width, panelWide = beside ? 2 * column + 16 : width;
   const left = { x: 0, y: 0, wide: column, tall: beside ? 142 : 110 };
-  const below = left.tall + 110;
+  const below = left.tall + (state.healthy.sentences ? 110 : 36);
   const middle = beside ? { x: column + 16, y: 0, wide: column } : { x: 0, y: below, wide: width };
   const end = drawSuspects(layer(svg, "suspects"), now, middle, page);
   drawPatient(layer(svg, "patient"), now, state, { ...left, board });

@@ -85,7 +85,7 @@ def record(name: str) -> dict:
     equal = [(one == one[:, :1]).all(1).float().mean().item() for one in watched.rewards]
     groups = [row for _, texts in watched.tried[:BEGINNING] for row in texts]
     probes = {
-        "advantage of German order": watched.german_advantage(),
+        "praise for German": watched.german_advantage(),
         "equal groups": sum(equal) / len(equal),
         "answers that differ": sum(len(set(row)) for row in groups) / len(groups),
         **at_end(model, starts[0], [pair.source for pair in asked]),

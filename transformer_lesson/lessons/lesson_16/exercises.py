@@ -37,6 +37,7 @@ def _group_inputs(draw: Draw) -> tuple:
 
 @exercise(
     reference="transformer_lesson.training.preferences:grpo_loss",
+    helpers=("transformer_lesson.training.preferences:group_advantages",),
     make_inputs=_group_inputs,
     draws=5,
     returns={"loss": ""},

@@ -85,9 +85,9 @@ def record(name: str) -> dict:
     equal = [(one == one[:, :1]).all(1).float().mean().item() for one in watched.rewards]
     groups = [row for _, texts in watched.tried[:BEGINNING] for row in texts]
     probes = {
-        "praise for German": watched.german_advantage(),
+        "praise by order": watched.german_advantage(),
         "equal groups": sum(equal) / len(equal),
-        "answers that differ": sum(len(set(row)) for row in groups) / len(groups),
+        "variety": sum(len(set(row)) for row in groups) / len(groups),
         **at_end(model, starts[0], [pair.source for pair in asked]),
         "ten outputs": sum(one[0] == "✓" for one in outputs),
     }
@@ -102,14 +102,14 @@ def record(name: str) -> dict:
 
 @torch.no_grad()
 def at_end(model, start, sources: list[str]) -> dict[str, float]:
-    """Return entropy, length, and nats from the start of eight attempts at each sentence."""
+    """Return entropy, length, and nats moved of eight attempts at each sentence."""
     tried = manners.attempts(model, TOKENIZER, sources, 8, seed=7)
     log_p, mask = manners.in_groups(model, TOKENIZER, sources, tried)
     texts = [text for row in tried.texts for text in row]
     return {
         "entropy": (-(log_p * mask).sum() / mask.sum()).item(),
         "length": sum(len(text.split()) for text in texts) / len(texts),
-        "nats from the start": manners.drift(start, TOKENIZER, sources, tried, log_p).mean().item(),
+        "nats moved": manners.drift(start, TOKENIZER, sources, tried, log_p).mean().item(),
     }
 
 

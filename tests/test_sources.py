@@ -10,12 +10,15 @@ from tools.site_pages import lesson_headings, slug, to_heading, without_number
 from transformer_lesson.course import DEEPER, LESSONS
 
 PAGE = read("docs/sources.md")
+BUGS = re.compile(r"\[Published bugs · ([^\]]+)\]\(published_bugs\.md#([\w-]+)\)")
 CROSSWALK = PAGE.partition("\n## Further reading\n")[0]
 
 
 def test_a_link_leads_to_the_cell_and_on_the_site_to_the_heading_that_it_names():
     rows = re.findall(r"^\| \d\.\d+ \|.*$", CROSSWALK, re.MULTILINE)
-    assert rows and all(map(LINK.search, rows))
+    assert rows and all(LINK.search(row) or BUGS.search(row) for row in rows)
+    for title, anchor in BUGS.findall(CROSSWALK):
+        assert f"\n## {title}\n" in read("docs/published_bugs.md") and slug(title) == anchor
     for link in LINK.finditer(CROSSWALK):
         label, title, path, file, cell = link.groups()
         files = [one.file for one in (LESSONS[label[:2]], *DEEPER.values())]

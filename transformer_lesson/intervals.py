@@ -21,7 +21,7 @@ def wilson(right: int, asked: int, z: float = 1.96) -> tuple[float, float]:
     """
     if not 0 <= right <= asked or asked == 0:
         raise ValueError(
-            f"{right} right answers of {asked}: at least one is asked, none to all right."
+            f"{right} right answers of {asked}: ask at least one, of which 0 to all are right."
         )
     p, n = right / asked, asked
     middle = p + z * z / (2 * n)

@@ -8,6 +8,7 @@ import torch
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.engine.behavior import explain_by_behavior
 from transformer_lesson.exercises.engine.catalog import EXERCISES
+from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.explanation import explain_error
 
 
@@ -75,12 +76,10 @@ def test_an_order_that_should_matter_is_told_and_an_error_that_nobody_knows_quot
     assert explain_error("Your function raised ZeroDivisionError: division by zero") is None
     assert check("attention_scores", lambda Q, K: math.sqrt(Q, K, 1)).mistake is None
 
-    def the_same_for_every_place(x, n_cached, table):
-        mask = torch.ones(x.size(1), n_cached + x.size(1), dtype=torch.bool).tril(n_cached)
-        return x + table[n_cached : n_cached + x.size(1)].mean(0), mask
-
-    told = explain_by_behavior(EXERCISES["cached_step"], the_same_for_every_place).text
-    assert told.startswith("With the order reversed, token ")
+    forward = EXERCISES["encoder_forward"]
+    no_places = variant(forward.marked, frozenset(["no_positions"]))
+    told = explain_by_behavior(forward, no_places).text
+    assert told.startswith("With the order reversed, source ")
     assert told.endswith("first, the numbers must change; yours only trade places.")
 
 

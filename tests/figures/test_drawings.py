@@ -13,7 +13,6 @@ from transformer_lesson.lessons.lesson_10 import figures as language
 from transformer_lesson.lessons.lesson_11 import figures as circuits
 from transformer_lesson.lessons.lesson_12 import figures as quantized
 from transformer_lesson.lessons.lesson_13 import figures as since
-from transformer_lesson.lessons.lesson_14 import figures as probes
 from transformer_lesson.lessons.lesson_16 import figures as adapters
 
 
@@ -119,10 +118,12 @@ def test_bars_of_guesses_add_up_to_the_large_model():
 # What a language model's losses say
 
 
-def test_a_run_says_at_which_step_it_passes_a_level_and_the_best_model_of_each_amount_is_ringed():
+def test_a_run_says_where_it_passes_a_level_and_the_best_model_of_each_amount_is_ringed():
     made = language.overtaking("Claim", {0: 4.0, 100: 2.0}, {"table": 3.0, "best": 1.0})
-    axes = assert_told(made, "table: 3.00, passed at step 50; best: 1.00, passed never")
-    assert "step 50" in texts(axes) and "your GPT" in texts(axes)
+    axes = assert_told(
+        made, "table: 3.00, passed between steps 0 and 100; best: 1.00, passed never"
+    )
+    assert "between steps 0 and 100" in texts(axes) and "your GPT" in texts(axes)
     made = language.best_for_each("Claim", {"small": [3.0, 2.9], "large": [4.0, 2.0]}, [10, 1000])
     axes = assert_told(made, "10 tokens: small 3.00, large 4.00; best small. 1,000 tokens")
     rings = [tuple(ring.get_offsets()[0]) for ring in axes.collections]
@@ -164,18 +165,3 @@ def test_an_adapted_matrix_is_drawn_in_the_order_of_its_thin_ones():
     ends = [[str(one) for one in order[[0, -1]].tolist()] for order in (columns, rows)]
     labels = made.axes[0].get_xticklabels(), made.axes[0].get_yticklabels()
     assert [[one.get_text() for one in axis] for axis in labels] == ends
-
-
-# A sick program beside the healthy one
-
-
-def test_bars_and_curves_are_told_apart_without_colors_and_a_missing_bar_is_a_0():
-    bars = assert_told(probes.beside([0, 3], [2, 1], "A", "B", "x", "y", ["one", "two"]), "B")
-    assert [bar.get_height() for bar in bars.patches] == [2, 1, 0, 3]
-    assert [bar.get_hatch() for bar in bars.patches[1:3]] == [None, "////"]
-    assert texts(bars) == ["healthy", "0", "sick"] and bars.texts[1].get_position()[0] == 0.2
-    curves = assert_told(probes.beside([5, 3], [2, 1], "A", "B", "x", "y"), "B")
-    drawn = {tuple(line.get_ydata()): line.get_linestyle() for line in curves.lines}
-    assert drawn == {(2, 1): "-", (5, 3): "--"} and texts(curves) == ["healthy", "sick"]
-    with pytest.raises(ValueError, match="There are 1 numbers of the sick program, 2 of the"):
-        probes.beside([1], [2, 3], "A", "B", "x", "y", ["one", "two"])

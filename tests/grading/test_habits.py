@@ -171,7 +171,7 @@ UNREADABLE = {
         "There is no notebook here, only hw.html, hw.py",
     ),
     "a page of GitHub": ({"hw.ipynb": "\n<!DOCTYPE html>"}, "The file is a web page: down"),
-    "rar": ({"hw.rar": b"Rar!"}, "Of archives only zip can be read"),
+    "rar": ({"hw.rar": b"Rar!"}, "Of archives only zip is read"),
     "nothing": ({"w/.DS_Store": b""}, "There is no notebook here, nothing"),
     "neither title nor number": (
         cells(*ALL, title="Homework"),

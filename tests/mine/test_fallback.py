@@ -91,7 +91,7 @@ def test_an_interrupt_is_handed_on():
 
 @pytest.mark.slow
 def test_a_stub_again_a_lost_function_and_an_endless_file_are_sentences(folder, monkeypatch):
-    monkeypatch.setattr(sys.modules[mine.parts.__module__], "LONGEST", 0.5)
+    monkeypatch.setattr(sys.modules[mine.parts.__module__], "ANSWER_SECONDS", 0.5)
     write("pass")
     path = folder / "lesson_05.py"
     for body, why in {

@@ -19,7 +19,7 @@ LEFT_OUT = "1 pairs of 40 tokens or more are left out."
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
-    for name in ("GRAMMAR", "INTERFACE", "MANUAL", "TEXT"):
+    for name in ("GRAMMAR", "MANUAL", "MENUS", "OWN_PAIRS"):
         monkeypatch.setattr(tasks, name, TINY)
     monkeypatch.setattr(tasks, "N_GRAMMAR", 40)
     monkeypatch.setattr(tasks, "N_TESTS", 6)

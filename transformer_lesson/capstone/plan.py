@@ -76,9 +76,8 @@ class Plan(NamedTuple):
             f"Expected: {digits(self.expected)} bits per character on what is held out, between "
             f"{digits(self.low)} and {digits(self.high)}. Two short runs reached {digits(first)} "
             f"after {a} steps and {digits(second)} after {b}, and a power law goes on as a "
-            "straight line on log "
-            "axes. "
-            "How far off that line was in earlier runs gives the interval."
+            "straight line on log axes. How far off that line was in earlier runs gives the "
+            "interval."
         )
 
 

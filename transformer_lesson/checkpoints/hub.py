@@ -74,7 +74,7 @@ def _download(name: str) -> Path:
             "name, as it is written at huggingface.co."
         ) from error
     except missing as error:
-        raise ValueError(f"{name!r} on the Hub has no {CONFIG}: so it is not a model.") from error
+        raise ValueError(f"{name!r} on the Hub has no {CONFIG}, so it is not a model.") from error
     except OSError as error:  # such as LocalEntryNotFoundError, when there is no answer
         raise ConnectionError(offline) from error
     if not fetched:

@@ -144,7 +144,7 @@ def read_json(path: Path) -> dict[str, Any]:
         ValueError: there is no such file, or something else in it.
     """
     if not path.is_file():
-        raise ValueError(f"{path.parent} has no {path.name}: so it is not a model's checkpoint.")
+        raise ValueError(f"{path.parent} has no {path.name}, so it is not a model's checkpoint.")
     _refuse_giants(path)
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))

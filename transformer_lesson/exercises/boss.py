@@ -18,7 +18,11 @@ from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.collection import collection_folder, load_collected
 from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.engine.reports import Report
-from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.time_limit import (
+    ANSWER_SECONDS,
+    TookTooLong,
+    run_for_at_most,
+)
 from transformer_lesson.exercises.engine.wording import words
 from transformer_lesson.exercises.probing import PROBES
 from transformer_lesson.exercises.program import FUNCTIONS, program, sources, started
@@ -46,6 +50,7 @@ that need no context.
 """
 
 BUGS, WORTH, LARGEST = 3, 10, 9999  # of a boss; points for each; the largest number of a boss
+WRONG = 5  # points that a wrong verdict costs: accusing all functions in turn ends at 0
 
 
 def planted_bugs(seed: int, count: int = BUGS) -> tuple[tuple[str, str], ...]:
@@ -102,8 +107,8 @@ class Text(str):
 class Boss:
     """A program with unknown bugs, the probes that find them, and your score.
 
-    Each fixed bug earns ten points. Each minute of probing costs one, and so does each function
-    you submit that fixes nothing.
+    A function's code stays closed until you accuse it and are right. Each fixed bug earns ten
+    points, each minute of probing costs one, and each wrong verdict costs five.
 
     Args:
         seed: which boss, 0 to 9999.
@@ -117,43 +122,36 @@ class Boss:
     def __init__(self, seed: int, mine: bool = False):
         self.seed, self.mine = seed, mine
         self._planted = dict(planted_bugs(seed, 1 if mine else BUGS))
+        self._found: set[str] = set()
         self._mended: set[str] = set()
-        self.minutes, self.wasted = 0, 0
+        self._sound: set[str] = set()
+        self.minutes = 0
         self.names = started(program() if mine else program(tuple(self._planted.items())))
         self.yours = _yours() if mine else {}
         self.names.update(self.yours)
         for name, turn in self._planted.items() if mine else ():
             self.names[name] = variant(find(name).marked, frozenset([turn]))
+        self._run()
+
+    def _run(self) -> None:
+        """Run the program as it now is: its losses and the sentences it writes."""
         with one_thread(), torch.random.fork_rng(devices=[]):
             self.losses, self.sentences = self.names["run"]()
 
     @property
-    def source(self) -> Text:
-        """The whole program's source; hidden if it runs on your own functions."""
-        return SECRET if self.mine else Text(program(tuple(self._planted.items())))
-
-    @property
     def points(self) -> int:
         """The current score, never below 0."""
-        return max(0, WORTH * len(self._mended) - self.minutes - self.wasted)
-
-    def show(self, name: str) -> Text:
-        """Return one function's source.
-
-        Raises:
-            ValueError: the program has no such function.
-        """
-        _check_name(name)
-        return SECRET if self.mine else Text(sources(tuple(self._planted.items()))[name])
+        return max(0, WORTH * len(self._mended) - self.minutes - WRONG * len(self._sound))
 
     def __repr__(self) -> str:
         """Show the symptoms: losses and sentences beside those of the healthy program."""
         _, losses, sentences = healthy()
-        rows = [f"{'step':>10}{'sick':>10}{'healthy':>10}"]
+        now = "mended" if len(self._mended) == len(self._planted) else "sick"
+        rows = [f"{'step':>10}{now:>10}{'healthy':>10}"]
         for sick, right in zip(*map(_table, (self.losses, losses)), strict=True):
             rows.append(sick + right[10:])
         for sick, right in zip(self.sentences, sentences, strict=True):
-            rows += ["", f"   sick: {sick}", f"healthy: {right}"]
+            rows += ["", f"{now:>7}: {sick}", f"healthy: {right}"]
         return "\n".join([f"Boss {self.seed}: {self._score()}", "", *rows])
 
     def probe(self, name: str) -> Text:
@@ -171,50 +169,67 @@ class Boss:
         paid = f"{probe.cost} minute{'s' if probe.cost > 1 else ''}, {self.minutes} in all."
         return Text(f"{probe.asks}\n{reading}\n{paid}")
 
-    def check(self, *functions: Callable) -> Report:
-        """Put your functions into the program and say which bugs they fix.
-
-        Args:
-            functions: named as in the program.
-
-        Raises:
-            ValueError: the program has no such function, or it is your own that is sick.
-        """
-        if self.mine:
-            raise Misuse('The sick function is your own: say its name, accuse("layer_norm").')
-        sentences = [self._judge(function) for function in functions]
-        return self._report("\n".join(sentences))
-
     def accuse(self, name: str) -> Report:
-        """Name the one of your own functions that has the bug.
+        """Give your verdict on a function; if it has a bug, its code opens.
+
+        In your own functions, the verdict mends it.
 
         Raises:
-            ValueError: the program has no such function, or is not made of yours.
+            ValueError: the program has no such function.
         """
         _check_name(name)
-        if not self.mine:
-            raise Misuse("Mend what you suspect, and hand it in: check(function).")
         if name not in self._planted:
-            self.wasted += 1
+            self._sound.add(name)
             return self._report(f"`{name}` is sound.")
+        self._found.add(name)
+        if not self.mine:
+            return self._report(f'It is `{name}`. Its code is open now: show("{name}").')
         self._mended.add(name)
         self.names[name] = self.yours.get(name, healthy()[0][name])
+        self._run()
         turn = words(name)[self._planted[name]]
         return self._report(f"It is `{name}`: {turn.name}. {turn.why}")
 
-    def _judge(self, function: Callable) -> str:
-        name = getattr(function, "__name__", repr(function))
+    def show(self, name: str) -> Text:
+        """Return the source of a function that was rightly accused.
+
+        Raises:
+            ValueError: the program has no such function, or it is closed.
+        """
+        self._check_open(name)
+        return Text(sources(tuple(self._planted.items()))[name])
+
+    def check(self, *functions: Callable) -> Report:
+        """Put mended functions into the program, run it again, and say whether they are right.
+
+        Args:
+            functions: named as in the program, and rightly accused.
+
+        Raises:
+            ValueError: the program has no such function, or it is closed.
+        """
+        for function in functions:
+            self._check_open(getattr(function, "__name__", repr(function)))
+        mended = len(self._mended)
+        text = "\n".join(map(self._judge, functions))
+        if len(self._mended) > mended:
+            self._run()
+        return self._report(text)
+
+    def _check_open(self, name: Any) -> None:
         _check_name(name)
-        failure = whats_wrong(name, function)
-        if failure is None:
-            self.names[name] = function
-        if name in self._mended:
-            return f"`{name}` was mended before."
-        if failure is None and name in self._planted:
-            self._mended.add(name)
-            return f"`{name}` is mended. It was {words(name)[self._planted[name]].name}."
-        self.wasted += 1
-        return f"`{name}` is right, and was." if failure is None else f"`{name}` is not right."
+        if self.mine:
+            raise Misuse('These are your own functions: a verdict is all, accuse("layer_norm").')
+        if name not in self._found:
+            raise Misuse(f'`{name}` is closed until your verdict: accuse("{name}").')
+
+    def _judge(self, function: Callable) -> str:
+        name = function.__name__
+        if whats_wrong(name, function) is not None:
+            return f"`{name}` is not right yet."
+        self.names[name] = function
+        self._mended.add(name)
+        return f"`{name}` is mended. It was {words(name)[self._planted[name]].name}."
 
     def _report(self, text: str) -> Report:
         done = len(self._mended) == len(self._planted)
@@ -225,13 +240,11 @@ class Boss:
         count, mended = len(self._planted), len(self._mended)
         text = f"{mended} of {count} bug{'s' * (count > 1)} mended, "
         text += f"{self.points} of {WORTH * count} points"
-        if self.minutes or self.wasted:
+        if self.minutes or self._sound:
             text += f": {WORTH * mended} for bugs, minus {self.minutes} for minutes of probes"
-            text += f", minus {self.wasted} for functions that mended nothing" * bool(self.wasted)
+            lost = WRONG * len(self._sound)
+            text += f", minus {lost} for wrong verdicts" * bool(lost)
         return f"{text}."
-
-
-SECRET = Text("These are your own functions. Find the bug with probes; reading is not allowed.")
 
 
 def whats_wrong(name: str, function: Callable) -> str | None:
@@ -241,7 +254,7 @@ def whats_wrong(name: str, function: Callable) -> str | None:
     """
     with one_thread(), torch.random.fork_rng(devices=[]):
         try:
-            return run_for_at_most(LONGEST, lambda: run_checks(find(name), function))
+            return run_for_at_most(ANSWER_SECONDS, lambda: run_checks(find(name), function))
         except TookTooLong:
             return ENDLESS
         except NotAttempted:
@@ -253,7 +266,7 @@ def _check_name(name: Any) -> None:
         return
     callers = [one for one, source in sources().items() if f"def {name}(" in source]
     if callers:
-        raise Misuse(f"`{name}` is a part of `{callers[0]}`: hand in `{callers[0]}` with it.")
+        raise Misuse(f"`{name}` is a part of `{callers[0]}`: accuse `{callers[0]}`.")
     raise Misuse(f"The program has no exercise {name!r:.60}; it has {', '.join(FUNCTIONS)}.")
 
 

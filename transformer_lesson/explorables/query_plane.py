@@ -9,7 +9,7 @@ from transformer_lesson.explorables.in_page import PageExplorable, task
 REACH = 3.0
 """How far the plane reaches from 0 in each direction."""
 COLORS = ((240, 228, 66), (0, 114, 178), (0, 158, 115), (213, 94, 0))
-"""Each word's value: red, green and blue, which people tell apart who see colors differently."""
+"""Each word's value: red, green and blue; distinguishable with any color vision."""
 ALIKE = {  # two nouns that resemble each other; all four keys lie above 0
     "words": ["the", "child", "opens", "window"],
     "key_points": [[-0.4, 2.2], [1.6, 1.5], [-1.7, 1.2], [2.2, 0.4]],

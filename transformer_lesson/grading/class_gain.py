@@ -41,7 +41,7 @@ def find_students(folder: Path) -> tuple[list[Student], list[str]]:
     for path in _files(folder):
         try:
             if path.is_symlink() or not path.is_file():
-                raise ValueError("it is no ordinary file")
+                raise ValueError("it is not an ordinary file")
             predicted = parse_progress(path)["predicted"]
         except (OSError, ValueError, RecursionError):
             unreadable.append(path.relative_to(folder).as_posix())

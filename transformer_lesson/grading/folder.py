@@ -134,7 +134,7 @@ def _no_notebook(entry: Path, files: list[File]) -> str:
     """Return why a submission has no notebook."""
     names = sorted({one.path.name for one in files})
     if any(name.lower().endswith(PACKED) for name in names):
-        return "Of archives only zip can be read: pack the notebook as a zip, or hand in itself."
+        return "Of archives only zip is read: pack the notebook as a zip, or hand it in as it is."
     held = f"only {', '.join(names[:3])}{', …' * (len(names) > 3)}" if names else "nothing"
     return f"There is no notebook here, {held}: hand in the file that ends in .ipynb, no export."
 
@@ -158,7 +158,7 @@ def read(submission: Submission, asked: str = "") -> Notebook:
     lesson = next((one for one in named if one in known or HUNT.fullmatch(one)), "")
     if not lesson:
         raise Unreadable(
-            "Neither a title nor the file's name says which lesson it is: say it, as LESSON=03."
+            "Neither a title nor the file's name says which lesson it is: name it, as in LESSON=03."
         )
     code = [source for kind, source in cells if kind == "code"]
     return Notebook(lesson, code, [source for kind, source in cells if kind != "code"])

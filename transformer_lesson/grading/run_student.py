@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from transformer_lesson.exercises.engine.attempt import is_untouched
+from transformer_lesson.exercises.engine.attempt import is_blank
 from transformer_lesson.exercises.engine.catalog import find
 from transformer_lesson.grading.imported import Watch
 from transformer_lesson.grading.judge import judged
@@ -35,7 +35,7 @@ def record(name: str, cells: list[str], seed: int) -> dict[str, Any]:
     answer = names.get(name)
     if not callable(answer):
         return {"name": name, "state": "missing"}
-    if is_untouched(answer, find(name).load_start()):
+    if is_blank(answer):
         return {"name": name, "state": "blank"}
     recorder = Recorder(watch.watched(answer))
     with suppress(BaseException):  # the judge decides by itself

@@ -43,17 +43,3 @@ def probe_accuracy(
     """Return the share of examples that lie on their class's side of a probe."""
     predicted = vectors @ weights[:-1] + weights[-1] > 0
     return (predicted == yes).float().mean().item()
-
-
-def mean_difference(
-    vectors: Float[Tensor, "n d_model"], yes: Bool[Tensor, " n"]
-) -> Float[Tensor, " d_model"]:
-    """Return the step from the mean of one class to the mean of the other: a steering direction.
-
-    Args:
-        vectors: one per example.
-        yes: the class that the step leads to.
-
-    Source: Turner et al., "Steering Language Models With Activation Engineering" (2023).
-    """
-    return vectors[yes].mean(dim=0) - vectors[~yes].mean(dim=0)

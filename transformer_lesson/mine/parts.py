@@ -19,7 +19,11 @@ from transformer_lesson.exercises.engine.collection import (
     collection_folder,
     load_collected,
 )
-from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.time_limit import (
+    ANSWER_SECONDS,
+    TookTooLong,
+    run_for_at_most,
+)
 from transformer_lesson.files import printable
 from transformer_lesson.mine.fallback import Tell, with_fallback
 from transformer_lesson.model import (
@@ -185,9 +189,9 @@ def usable(names: Iterable[str]) -> tuple[dict[str, Callable], dict[str, str]]:
 def _why_not(name: str, function: Callable) -> str | None:
     with one_thread(), contextlib.redirect_stdout(io.StringIO()):
         try:
-            return run_for_at_most(LONGEST, partial(why_not_yours, name, function))
+            return run_for_at_most(ANSWER_SECONDS, partial(why_not_yours, name, function))
         except TookTooLong:
-            return f"it does not end within {LONGEST:.0f} seconds"
+            return f"it does not end within {ANSWER_SECONDS:.0f} seconds"
 
 
 def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:

@@ -64,7 +64,7 @@ PAPER = Recipe(
 )
 """The same sizes as the paper trained them: post-norm, tied, Adam, equation 3, float32."""
 
-INTERFACE = replace(
+MENUS = replace(
     GRAMMAR,
     sizes=SMALL | {"dropout": 0.3},
     training=replace(GRAMMAR.training, steps=600, learning_rate=2e-3),
@@ -72,7 +72,7 @@ INTERFACE = replace(
 )
 """About a thousand menu entries: so few that strong dropout is needed."""
 
-TEXT = Recipe(
+OWN_PAIRS = Recipe(
     sizes={"d_model": 256, "n_heads": 8, "n_layers": 3, "d_ff": 1024, "max_len": 128},
     training=replace(GRAMMAR.training, steps=3000, learning_rate=1e-3, warmup_steps=200),
     batch_size=64,

@@ -20,7 +20,7 @@ from transformer_lesson.text.batches import (
 from transformer_lesson.text.pairs import Pair, parallel_text
 from transformer_lesson.text.tokenizers import BytePairTokenizer, Tokenizer, WordTokenizer
 from transformer_lesson.training.loss import bits_per_character, validation_loss
-from transformer_lesson.training.recipes import GRAMMAR, INTERFACE, MANUAL, TEXT, Recipe
+from transformer_lesson.training.recipes import GRAMMAR, MANUAL, MENUS, OWN_PAIRS, Recipe
 
 N_GRAMMAR, N_TESTS = 50_000, 500
 
@@ -55,12 +55,12 @@ def make_task(corpus: str, seed: int) -> Task:
     if corpus == "interface":
         train, held_out = _hold_out(menus.pairs())
         tokenizer = BytePairTokenizer.train(_texts(train), 1000)
-        return _translation(INTERFACE, tokenizer, train, {"unseen menu entries": held_out}, seed)
+        return _translation(MENUS, tokenizer, train, {"unseen menu entries": held_out}, seed)
     if corpus == "manual":
         return _language_model(MANUAL, *manual.split(), seed)
     train, held_out = _hold_out(parallel_text(corpus))
     tokenizer = BytePairTokenizer.train(_texts(train), 4000)
-    return _translation(TEXT, tokenizer, train, {"unseen sentences": held_out}, seed)
+    return _translation(OWN_PAIRS, tokenizer, train, {"unseen sentences": held_out}, seed)
 
 
 def _translation(

@@ -6,7 +6,6 @@ from collections import Counter
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from tests.exercises.answers import right, wrong
 
@@ -104,39 +103,6 @@ def _(logits, ids, pad_id):
         ignore_index=pad_id,
         label_smoothing=0.1,
     )
-
-
-@right("decay_groups")
-def _(parameters):
-    decayed, others = [], []
-    for name in parameters:
-        if not parameters[name].requires_grad:
-            continue
-        (decayed if len(parameters[name].shape) > 1 else others).append(name)
-    return decayed, others
-
-
-@right("decay_groups")
-def _(parameters):
-    def of(wanted):
-        return tuple(
-            n for n, p in parameters.items() if p.requires_grad and (p.dim() > 1) == wanted
-        )
-
-    return [of(True), of(False)]
-
-
-@wrong("decay_groups", "unusual", "returns the tensors instead of their names")
-def _(parameters):
-    trained = [p for p in parameters.values() if p.requires_grad]
-    return [p for p in trained if p.ndim >= 2], [p for p in trained if p.ndim < 2]
-
-
-@wrong("decay_groups", "unusual", "looks for an axis of size 1 instead of one axis")
-def _(parameters):
-    trained = {n: p for n, p in parameters.items() if p.requires_grad}
-    decayed = [n for n, p in trained.items() if 1 not in p.shape]
-    return decayed, [n for n in trained if n not in decayed]
 
 
 @right("rate_at")
@@ -251,51 +217,3 @@ def _(model, batches, loss_function, pad_id):
             count += real
     model.train(mode)
     return total / count
-
-
-@right("cached_step")
-def _(x, n_cached, table):
-    n = x.shape[1]
-    positions = torch.arange(n_cached, n_cached + n)
-    keys = torch.arange(n_cached + n)
-    return x + F.embedding(positions, table), keys <= positions[:, None]
-
-
-@right("cached_step")
-def _(x, n_cached, table):
-    out = x.clone()
-    n = x.size(1)
-    mask = torch.zeros(n, n_cached + n, dtype=torch.bool)
-    for i in range(n):
-        out[:, i] += table[n_cached + i]
-        mask[i, : n_cached + i + 1] = True
-    return out, mask
-
-
-@right("cached_step")
-def _(x, n_cached, table):
-    n = x.size(1)
-    old = torch.ones(n, n_cached).bool()
-    new = nn.Transformer.generate_square_subsequent_mask(n) == 0
-    return x + table.narrow(0, n_cached, n)[None], torch.cat([old, new], dim=-1)
-
-
-@wrong("cached_step", "unusual", "adds the position of the sentence in the batch")
-def _(x, n_cached, table):
-    n = x.size(1)
-    mask = torch.ones(n, n_cached + n, dtype=torch.bool).tril(n_cached)
-    return x + table[n_cached : n_cached + x.size(0), None], mask
-
-
-@wrong("cached_step", "unusual", "puts the new keys before the cached ones")
-def _(x, n_cached, table):
-    n = x.size(1)
-    new, old = torch.ones(n, n).tril().bool(), torch.ones(n, n_cached).bool()
-    return x + table[n_cached : n_cached + n], torch.cat([new, old], dim=1)
-
-
-@wrong("cached_step", "unusual", "writes the positions backward through the table")
-def _(x, n_cached, table):
-    n = x.size(1)
-    mask = torch.ones(n, n_cached + n, dtype=torch.bool).tril(n_cached)
-    return x + table.flip(0)[n_cached : n_cached + n], mask

@@ -23,7 +23,7 @@ def test_one_call_is_not_counted_and_each_piece_as_in_its_fastest_round(monkeypa
     assert seconds(lambda: None, lambda: None, rounds=2) == 1 + 2
 
 
-def test_each_token_adds_half_an_operation_a_byte():
+def test_weights_are_bytes_and_so_are_tokens():
     layers = [(torch.randn(8, 16), torch.zeros(16), torch.randn(16, 8), torch.zeros(8))] * 3
     rows = []
 
@@ -32,6 +32,7 @@ def test_each_token_adds_half_an_operation_a_byte():
         return feed_forward(x, *layer)
 
     found = [feed_forward_speed(layers, tokens, network) for tokens in (1, 6)]
-    assert [intensity for intensity, _ in found] == [0.5, 3.0] and set(rows) == {1, 6}
+    expected = [tokens * 512 / (4 * (256 + 48 * tokens)) for tokens in (1, 6)]
+    assert [intensity for intensity, _ in found] == expected and set(rows) == {1, 6}
     assert all(speed > 0 for _, speed in found)
     assert min(roofline.measured_roofline(sizes=(8, 16), numbers=1024)) > 0

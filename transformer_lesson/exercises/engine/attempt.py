@@ -9,13 +9,11 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.specification import Tried
-from transformer_lesson.exercises.engine.standalone import bare_source
 
 LONGEST = 1000  # characters quoted from a learner's output or exception
 RAISED = "Your function raised"  # how a message about an exception begins
@@ -70,36 +68,13 @@ class Excerpt(io.TextIOBase):
         return len(text)
 
 
-def is_untouched(answer: Callable, start: Callable | None) -> bool:
-    """Return whether a function is still as the notebook has it: blank, or with its bug."""
-    if not inspect.isfunction(answer):
-        return False
-    if start is None:
-        return is_blank(answer)
-    names = {}  # compiled alone, as in the notebook's cell
-    exec(compile(bare_source(inspect.unwrap(start)), "stub", "exec"), names)
-    return is_same_code(answer.__code__, names[start.__name__].__code__)
-
-
-def is_same_code(one: CodeType, other: CodeType) -> bool:
-    """Return whether two functions have the same bytecode, docstrings aside."""
-
-    def steps(code: CodeType) -> list:
-        """Return a function's variables and instructions, and those of the functions in it."""
-        listing = [(step.opname, step.argval) for step in dis.get_instructions(code)]
-        listing = [
-            (name, None if inspect.iscode(value) else repr(value)) for name, value in listing
-        ]
-        return [code.co_varnames, listing, *map(steps, filter(inspect.iscode, code.co_consts))]
-
-    return steps(one) == steps(other)
-
-
 def is_blank(answer: Callable) -> bool:
     """Return whether a function's body is only a docstring, `...` or `pass`.
 
     All of these compile to `return None` and nothing else.
     """
+    if not inspect.isfunction(answer):
+        return False
     names = {step.opname for step in dis.get_instructions(answer)}
     constants = set(map(repr, answer.__code__.co_consts))
     harmless = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}

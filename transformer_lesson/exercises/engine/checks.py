@@ -19,7 +19,7 @@ from transformer_lesson.exercises.engine.attempt import (
     Failed,
     NotAttempted,
     call,
-    is_untouched,
+    is_blank,
 )
 from transformer_lesson.exercises.engine.behavior import explain_by_behavior
 from transformer_lesson.exercises.engine.catalog import find
@@ -53,7 +53,11 @@ from transformer_lesson.exercises.engine.precision import (
 from transformer_lesson.exercises.engine.progress import remember
 from transformer_lesson.exercises.engine.reports import Folded, Report, preformatted
 from transformer_lesson.exercises.engine.specification import Draw, Exercise, Invariant
-from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.time_limit import (
+    ANSWER_SECONDS,
+    TookTooLong,
+    run_for_at_most,
+)
 
 QUOTED = 10  # lines of what an answer prints
 
@@ -81,18 +85,20 @@ def check(name: str, answer: Any) -> Report:
             name, "failed", f'Pass the function itself, not a call of it: check("{name}", {name}).'
         )
     earlier = not_the_last_one(name, answer)
-    if is_untouched(answer, exercise.load_start()):
+    if is_blank(answer):
         return Report(name, "not attempted", earlier)
     printed = Excerpt()
     with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), one_thread():
         exercise.tried_reference()(*exercise.make_inputs(Draw(0)))  # import everything first
         try:
-            report = run_for_at_most(LONGEST, lambda: _report_of_checks(exercise, answer))
+            report = run_for_at_most(ANSWER_SECONDS, lambda: _report_of_checks(exercise, answer))
         except TookTooLong:
             report = Report(name, "failed", ENDLESS)
         with contextlib.suppress(TookTooLong):  # then without a diagnosis
             failing = report
-            report = run_for_at_most(LONGEST, lambda: _add_diagnosis(exercise, answer, failing))
+            report = run_for_at_most(
+                ANSWER_SECONDS, lambda: _add_diagnosis(exercise, answer, failing)
+            )
     if report.status == "passed":
         remember("passed", name, True)
         report = replace(report, message=report.message + _kept(exercise, answer))
@@ -111,14 +117,12 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-ENDLESS = f"""Your function did not come to its end within {LONGEST:.0f} seconds and was stopped.
+ENDLESS = f"""Your function did not end within {ANSWER_SECONDS:.0f} seconds and was stopped.
 Which loop does not end? Print what it counts, or what it waits for."""
 
 
 def _kept(exercise: Exercise, answer: Callable) -> str:
-    """Collect a passed answer and return the line that says so; bug repairs are not collected."""
-    if exercise.start:
-        return ""
+    """Collect a passed answer and return the line that says so."""
 
     def work() -> str:
         dtype = other_dtype(exercise, answer)
@@ -126,7 +130,7 @@ def _kept(exercise: Exercise, answer: Callable) -> str:
 
     with contextlib.redirect_stdout(Excerpt()), torch.random.fork_rng(devices=[]), one_thread():
         try:
-            sentence = run_for_at_most(LONGEST, work)
+            sentence = run_for_at_most(ANSWER_SECONDS, work)
         except TookTooLong:
             sentence = "It passed but was not collected: outside the notebook it never ends."
     return f"\n{sentence}" if sentence else ""

@@ -21,7 +21,11 @@ from transformer_lesson.course import LESSONS
 from transformer_lesson.exercises.engine.catalog import LESSON_OF
 from transformer_lesson.exercises.engine.progress import progress_file
 from transformer_lesson.exercises.engine.standalone import NotStandalone, Standalone, written_out
-from transformer_lesson.exercises.engine.time_limit import LONGEST, TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.time_limit import (
+    ANSWER_SECONDS,
+    TookTooLong,
+    run_for_at_most,
+)
 from transformer_lesson.files import rename_aside, write_atomically
 
 FOLDER = "my_transformer"
@@ -126,9 +130,11 @@ def load_collected(folder: Path) -> tuple[dict[str, Callable], dict[str, str]]:
         mine = [name for name, home in names.items() if home == lesson]
         path = _module_path(folder, mine[0])
         try:
-            names_in = run_for_at_most(LONGEST, lambda path=path: vars(_module(path)))
+            names_in = run_for_at_most(ANSWER_SECONDS, lambda path=path: vars(_module(path)))
         except TookTooLong:
-            broken |= dict.fromkeys(mine, f"the file did not end within {LONGEST:.0f} seconds")
+            broken |= dict.fromkeys(
+                mine, f"the file did not end within {ANSWER_SECONDS:.0f} seconds"
+            )
         except Exception as error:  # the learner's code may raise anything
             broken |= dict.fromkeys(mine, f"{type(error).__name__}: {error}")
         else:

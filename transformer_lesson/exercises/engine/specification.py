@@ -120,8 +120,6 @@ class Exercise:
         helpers: functions of the package whose source also belongs to the solution.
         invariants: rules that every right result obeys: functions of the answer, its arguments and
             its result that return what is wrong, or `None`; `breaks` names them.
-        start: the buggy function that the learner starts from, "module:function"; without one, the
-            learner starts from an empty body.
         draws: how many draws an answer is tried on.
         trial: for a function that acts on its arguments: takes the function and the inputs, calls
             the function, and returns what is compared.
@@ -135,7 +133,6 @@ class Exercise:
     hints: tuple[str, ...]
     helpers: tuple[str, ...] = ()
     invariants: tuple[Invariant, ...] = ()
-    start: str = ""
     draws: int = DRAWS
     trial: Callable | None = None
 
@@ -152,10 +149,6 @@ class Exercise:
     def load_reference(self) -> Callable:
         """Import and return the package's own function."""
         return load(self.reference)
-
-    def load_start(self) -> Callable | None:
-        """Import and return the buggy function, if the exercise starts from one."""
-        return load(self.start) if self.start else None
 
     def load_helpers(self) -> list[Callable]:
         """Import and return the functions that the reference relies on."""

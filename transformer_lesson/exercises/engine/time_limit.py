@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-LONGEST = 10.0  # seconds of the processor that a learner's function may take
+ANSWER_SECONDS = 10.0  # seconds of the processor that a learner's function may take
 PATIENCE = 4  # times as many by the clock: other programs may be running, or it may sleep
 STACK = 2**26  # bytes; some systems' default is too small for deep recursion
 

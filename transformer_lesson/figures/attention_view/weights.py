@@ -108,7 +108,9 @@ def _layers(attention) -> dict[int, Tensor]:
             "each layer."
         )
     if len(attention) == 0 or any(one is None for one in attention):
-        raise ValueError(f"attention holds {len(attention)} layers, and of some nothing: {EAGER}")
+        raise ValueError(
+            f"attention holds {len(attention)} layers, and some hold no weights: {EAGER}"
+        )
     if any(isinstance(one, list | tuple) for one in attention):
         raise ValueError(
             "attention has a list for each step, as generate returns it: call the model once, with "

@@ -72,7 +72,7 @@ def _sums_to_nothing(answer, inputs: tuple, gradient: Tensor) -> str | None:
     invariants=(_padding_gets_nothing, _sums_to_nothing),
 )
 def loss_gradient(logits, labels, smoothing, pad_id):
-    """Return the derivative of the smoothed cross-entropy's mean by each logit."""
+    """Return the derivative of the mean smoothed cross-entropy with respect to each logit."""
     smoothing = choose(smoothing, unsmoothed=0.0, always_a_tenth=0.1)
     real = choose(labels != pad_id, inverted=labels == pad_id)
     hot = F.one_hot(labels, logits.size(-1))

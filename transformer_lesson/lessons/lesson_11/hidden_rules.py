@@ -21,8 +21,9 @@ from transformer_lesson.caching import copied
 from transformer_lesson.lessons.lesson_11 import induction
 
 WEIGHTS = Path(__file__).with_name("unknown.safetensors")
-TOKENS, TRAINED, LONGEST, MODELS = 12, 24, 32, 30  # ids, tokens in training, at most, numbers
-CONFIG = replace(induction.CONFIG, vocab_size=TOKENS, d_model=32, max_len=LONGEST)
+N_TOKENS, TRAINED_LENGTH, LONGEST = 12, 24, 32  # ids; tokens in training, and at most
+MODELS = 30
+CONFIG = replace(induction.CONFIG, vocab_size=N_TOKENS, d_model=32, max_len=LONGEST)
 DISTANCES = 4
 
 Ids = Int64[Tensor, "batch n"]
@@ -78,9 +79,9 @@ def renamed(number: int) -> Variant:
         classes = [*permutations(range(DISTANCES))]
         random.Random("distances").shuffle(classes)
         return Variant(rule, tuple(t - t % DISTANCES + classes[group][t % 4] for t in range(12)))
-    special = random.Random(rule).sample(range(TOKENS), TOKENS)[group]
-    others = iter(chance.sample(range(1, TOKENS), TOKENS - 1))
-    return Variant(rule, tuple(0 if t == special else next(others) for t in range(TOKENS)))
+    special = random.Random(rule).sample(range(N_TOKENS), N_TOKENS)[group]
+    others = iter(chance.sample(range(1, N_TOKENS), N_TOKENS - 1))
+    return Variant(rule, tuple(0 if t == special else next(others) for t in range(N_TOKENS)))
 
 
 def hidden_rule(number: int, ids: Ids) -> Ids:

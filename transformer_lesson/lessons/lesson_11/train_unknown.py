@@ -10,9 +10,9 @@ from safetensors.torch import save_file
 
 from transformer_lesson.lessons.lesson_11.hidden_rules import (
     CONFIG,
+    N_TOKENS,
     RULES,
-    TOKENS,
-    TRAINED,
+    TRAINED_LENGTH,
     WEIGHTS,
     Ids,
 )
@@ -23,7 +23,7 @@ STEPS, BATCH, RATE = 4000, 64, 5e-3
 
 def drawn(rows: int, generator: torch.Generator) -> Ids:
     """Return what the models are trained on: 24 tokens drawn at random, of 12."""
-    return torch.randint(TOKENS, (rows, TRAINED), generator=generator)
+    return torch.randint(N_TOKENS, (rows, TRAINED_LENGTH), generator=generator)
 
 
 def trained(rule: str) -> AttentionOnlyDecoder:

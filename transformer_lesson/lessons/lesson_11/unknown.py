@@ -15,14 +15,17 @@ from torch import Tensor
 
 from transformer_lesson.exercises.engine.misuse import Misuse
 from transformer_lesson.exercises.engine.reports import Report
-from transformer_lesson.exercises.engine.time_limit import LONGEST as SECONDS
-from transformer_lesson.exercises.engine.time_limit import TookTooLong, run_for_at_most
+from transformer_lesson.exercises.engine.time_limit import (
+    ANSWER_SECONDS,
+    TookTooLong,
+    run_for_at_most,
+)
 from transformer_lesson.intervals import wilson
 from transformer_lesson.lessons.lesson_11.hidden_rules import (
     LONGEST,
     MODELS,
-    TOKENS,
-    TRAINED,
+    N_TOKENS,
+    TRAINED_LENGTH,
     trained_model,
 )
 from transformer_lesson.model.hooks import record
@@ -127,9 +130,9 @@ class Unknown:
                 "failed", f"Pass the function itself, not a call of it: {rule!r:.60}."
             )
         try:
-            return run_for_at_most(SECONDS, lambda: self._judged(rule, broken))
+            return run_for_at_most(ANSWER_SECONDS, lambda: self._judged(rule, broken))
         except TookTooLong:
-            text = f"Your rule did not come to its end within {SECONDS:.0f} seconds."
+            text = f"Your rule did not come to its end within {ANSWER_SECONDS:.0f} seconds."
             return self._report("failed", f"{text} Which loop does not end?")
         except NotImplementedError:
             return self._report("not attempted", "")
@@ -137,7 +140,7 @@ class Unknown:
             return self._report("failed", str(bad))
 
     def _judged(self, rule: Rule, broken: list[int] | None) -> Report:
-        usual = _agreeing(self.number, rule, *ON)
+        usual = _agreeing(self.number, rule, *AS_TRAINED)
         lines = [_told("As in training, 24 tokens at random", *usual[:2])]
         holds, place = usual[0] >= ENOUGH * ASKED, None
         if broken is not None:
@@ -152,7 +155,8 @@ class Unknown:
             )
         if holds and place is not None:  # before, it would tell where to break it
             lines += [
-                _told(name, *_agreeing(self.number, rule, *kind)[:2]) for name, kind in OFF.items()
+                _told(name, *_agreeing(self.number, rule, *kind)[:2])
+                for name, kind in UNLIKE_TRAINED.items()
             ]
         lines.append(_what_next(holds, usual[2], broken is not None, place is not None))
         return self._report("passed" if holds and place is not None else "failed", "\n".join(lines))
@@ -207,9 +211,9 @@ def _checked(ids: Any) -> list[int]:
         ) from None
     if not 1 <= len(read) <= LONGEST:
         raise Misuse(f"The model reads 1 to {LONGEST} tokens, and here are {len(read)}.")
-    wrong = [one for one in read if not 0 <= one < TOKENS]
+    wrong = [one for one in read if not 0 <= one < N_TOKENS]
     if wrong:
-        raise Misuse(f"Tokens go from 0 to {TOKENS - 1}, and {wrong[0]} is none of them.")
+        raise Misuse(f"Tokens go from 0 to {N_TOKENS - 1}, and {wrong[0]} is none of them.")
     return read
 
 
@@ -241,12 +245,15 @@ def _read(number: int, ids: list[int], other: list[int] | None = None, head: str
 def _random(length: int, tokens: int, seed: int) -> Int64[Tensor, "batch n"]:
     """Return sequences of tokens drawn at random, each from a few of all tokens."""
     generator = torch.Generator().manual_seed(seed)
-    few = torch.rand(ASKED, TOKENS, generator=generator).argsort(dim=1)[:, :tokens]
+    few = torch.rand(ASKED, N_TOKENS, generator=generator).argsort(dim=1)[:, :tokens]
     return few.gather(1, torch.randint(tokens, (ASKED, length), generator=generator))
 
 
-ON = (TRAINED, TOKENS, 1)
-OFF = {f"Longer, {LONGEST} tokens": (LONGEST, TOKENS, 2), "Two tokens only": (TRAINED, 2, 3)}
+AS_TRAINED = (TRAINED_LENGTH, N_TOKENS, 1)
+UNLIKE_TRAINED = {
+    f"Longer, {LONGEST} tokens": (LONGEST, N_TOKENS, 2),
+    "Two tokens only": (TRAINED_LENGTH, 2, 3),
+}
 
 
 def _agreeing(

@@ -7,10 +7,10 @@ away what it says about this text, and leaves what it always says.
 `measure_removal.py` made them.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from transformer_lesson.lessons.lesson_12.answer_explorer import Measure
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.masks import target_mask
+from transformer_lesson.stored import read_stored
 from transformer_lesson.text import manual
 from transformer_lesson.text.pretrained import chat_prompt
 from transformer_lesson.text.tokenizers import Tokenizer
@@ -254,13 +255,11 @@ def heads(n_blocks: int = 30, n_heads: int = 9) -> list[Part]:
 @cache
 def stored() -> Mapping[Part | None, Effects]:
     """Return the stored effects of each part, and of the whole model under `None`."""
-    rows = json.loads(STORED.read_text(encoding="utf-8"))
-    return MappingProxyType(
-        {
-            Part(*key) if key else None: Effects(tuple(country), tuple(capital), *losses)
-            for key, country, capital, *losses in rows
-        }
-    )
+    effects = {
+        Part(*key) if key else None: Effects(tuple(country), tuple(capital), *losses)
+        for key, country, capital, *losses in read_stored(STORED, f"{__package__}.measure_removal")
+    }
+    return MappingProxyType(effects)
 
 
 def measures(country: str = "France") -> list[Measure]:
@@ -270,7 +269,7 @@ def measures(country: str = "France") -> list[Measure]:
     numbers: dict[str, Callable[[Effects], float]] = {
         f"P(␣{country})": lambda one: one.country[at],
         f"P(␣{capital})": lambda one: one.capital[at],
-        "mean P(capital) of ten": lambda one: mean_of(one.capital),
+        "mean P(capital) of ten": lambda one: fmean(one.capital),
         "loss on prose": lambda one: one.prose,
         "loss on copying": lambda one: one.copy,
     }
@@ -286,27 +285,23 @@ def _measure(name: str, number: Callable[[Effects], float]) -> Measure:
     return Measure(name, known[None], worst, matrix, torch.tensor(blocks))
 
 
-def mean_of(numbers: Sequence[float]) -> float:
-    """Return the mean."""
-    return sum(numbers) / len(numbers)
-
-
 def change(part: Part, name: str) -> float:
     """Return how much a loss, "prose" or "copy", rises without a part, in nats a token."""
     return getattr(stored()[part], name) - getattr(stored()[None], name)
 
 
 def mean_change(part: Part, name: str) -> tuple[float, float, float]:
-    """Return how much a probability changes without a part, over the ten questions.
+    """Return how much a probability changes without a part: `interval` over the ten questions.
 
     Args:
         part: that is replaced.
         name: "country" or "capital".
-
-    Returns:
-        The mean change and its 95 % interval, by Student's t with 9 degrees of freedom.
     """
     before, after = (torch.tensor(getattr(stored()[key], name)) for key in (None, part))
-    change = after - before
-    half = 2.262 * change.std().item() / len(change) ** 0.5
-    return change.mean().item(), change.mean().item() - half, change.mean().item() + half
+    return interval(after - before)
+
+
+def interval(ten: Float[Tensor, " 10"]) -> tuple[float, float, float]:
+    """Return the mean of ten numbers and its 95 % interval (Student's t, 9 degrees of freedom)."""
+    mean, half = ten.mean().item(), 2.262 * ten.std().item() / 10**0.5
+    return mean, mean - half, mean + half

@@ -21,8 +21,13 @@ def facts(case: Case) -> dict:
         "reason": guilty.reason,
         "wrong": wrong,
         "right": right,
-        **stored()[case.guilty],
+        **run_of(case.guilty),
     }
+
+
+def run_of(name: str) -> dict:
+    """Return what a page draws of a program's run."""
+    return {key: stored()[name][key] for key in ("losses", "evaluation", "sentences", "probes")}
 
 
 class Clinic(PageExplorable):
@@ -47,7 +52,7 @@ class Clinic(PageExplorable):
 
     def __init__(self, **values):
         try:
-            given = {"cases": [facts(case) for case in CASES], "healthy": stored()[HEALTHY]}
+            given = {"cases": [facts(case) for case in CASES], "healthy": run_of(HEALTHY)}
         except ValueError as error:
             given = {"missing": str(error)}
         probes = [

@@ -1,7 +1,4 @@
-"""Lesson 14: which probe comes next, and five repairs of programs that run and are wrong.
-
-Long because it is data: exercises whole, with their inputs and all their wrong turns.
-"""
+"""Lesson 14: which probe comes next, and three repairs of functions that run and are wrong."""
 
 import math
 from collections import Counter
@@ -130,7 +127,6 @@ def _shifted_inputs(draw: Draw) -> tuple:
 @exercise(
     reference="transformer_lesson.lessons.lesson_14.repaired:shifted_loss",
     make_inputs=_shifted_inputs,
-    start="transformer_lesson.lessons.lesson_14.faulty:shifted_loss",
     draws=5,
     returns={"loss": ""},
     hints=(
@@ -161,64 +157,6 @@ def shifted_loss(logits, ids, pad_id):
     losses = (-log_p).gather(-1, labels[..., None])[..., 0]
     kept = torch.where(real, losses, 0.0)
     return choose(losses[real].mean(), summed=kept.sum())
-
-
-NAMES = (
-    {"embedding.weight": 2, "norm.weight": 1, "W_Q": 2, "W_O": 2, "b_O": 1},
-    {"blocks.0.attention.bias": 1, "blocks.0.weight": 3, "gamma": 1, "beta": 1, "scale": 0},
-    {"token_embedding": 2, "position_embedding": 2, "head.weight": 2, "head.bias": 1},
-    {"norm_1.weight": 1, "norm_2.bias": 1, "weight_norm": 2, "biases": 4},
-)
-FROZEN = ("position_embedding", "W_O", "norm_2.bias")  # are not trained
-
-
-def _decay_inputs(draw: Draw) -> tuple:
-    """Names that help and names that mislead, three axes and none, weights that are frozen."""
-    sizes = {0: "", 1: "d_model", 2: "d_model d_ff", 3: "head d_model d_ff", 4: "d_ff 1"}
-    parameters = {name: draw.normal(sizes[axes]) for name, axes in draw.one_of(NAMES).items()}
-    for name, weight in parameters.items():
-        weight.requires_grad_(name not in FROZEN)
-    return (parameters,)
-
-
-@exercise(
-    reference="transformer_lesson.lessons.lesson_14.repaired:decay_groups",
-    make_inputs=_decay_inputs,
-    start="transformer_lesson.lessons.lesson_14.faulty:decay_groups",
-    draws=4,
-    returns={"decayed": "", "others": ""},
-    hints=(
-        "Decay pulls numbers toward 0. A norm's gamma begins at 1 and should be free to stay "
-        "there, and its name ends in `weight` too.",
-        "Names mislead. Matrices have at least two axes; gammas and biases have one.",
-        "`weight.ndim >= 2` decides, for those with `weight.requires_grad`.",
-    ),
-)
-def decay_groups(parameters):
-    """Return the names of the weights that decay, matrices, and of the others that are trained."""
-    trained = choose(
-        {name: weight for name, weight in parameters.items() if weight.requires_grad},
-        frozen_ones_too=parameters,
-        frozen_ones_alone={
-            n: weight for n, weight in parameters.items() if not weight.requires_grad
-        },
-        sorted_names={n: parameters[n] for n in sorted(parameters) if parameters[n].requires_grad},
-    )
-    decayed = choose(
-        [name for name, weight in trained.items() if weight.ndim >= 2],
-        everything_decays=list(trained),
-        nothing_decays=[],
-        names_that_end_in_weight=[name for name in trained if name.endswith("weight")],
-        names_with_weight=[name for name in trained if "weight" in name],
-        names_without_bias=[name for name in trained if "bias" not in name],
-        names_that_end_in_bias=[name for name in trained if not name.endswith("bias")],
-        names_without_norm=[name for name in trained if "norm" not in name],
-        names_without_norm_and_bias=[n for n in trained if "norm" not in n and "bias" not in n],
-        embeddings_spared=[n for n, w in trained.items() if w.ndim >= 2 and "embedding" not in n],
-        two_axes_exactly=[name for name, weight in trained.items() if weight.ndim == 2],
-    )
-    others = [name for name in trained if name not in decayed]
-    return choose((decayed, others), exchanged=(others, decayed))
 
 
 STEPS = (  # step, steps per epoch, epochs of warm-up, epochs
@@ -257,7 +195,6 @@ def _never_above_the_peak(answer, inputs: tuple, rate: float) -> str | None:
 @exercise(
     reference="transformer_lesson.lessons.lesson_14.repaired:rate_at",
     make_inputs=_rate_inputs,
-    start="transformer_lesson.lessons.lesson_14.faulty:rate_at",
     draws=8,
     returns={"rate": ""},
     hints=(
@@ -345,7 +282,6 @@ def _evaluation_inputs(draw: Draw) -> tuple:
     reference="transformer_lesson.lessons.lesson_14.repaired:evaluation_loss",
     make_inputs=_evaluation_inputs,
     trial=_evaluated,
-    start="transformer_lesson.lessons.lesson_14.faulty:evaluation_loss",
     draws=4,
     returns={"loss": "", "training": "", "kept_graph": ""},
     hints=(
@@ -378,56 +314,3 @@ def evaluation_loss(model, batches, loss_function, pad_id):
         model.train(was_training), left_in_evaluation=None, always_back_to_training=model.train()
     )
     return choose(total / count, summed=total, largest_loss=largest)
-
-
-def _cached_inputs(draw: Draw) -> tuple:
-    """One new token and several, with an empty cache too; more positions than are used."""
-    if not draw.small:
-        sizes = draw.one_of(((2, 1, 5), (2, 3, 5), (3, 1, 5), (3, 2, 5), (2, 5, 3)))
-        draw.sizes |= zip(("batch", "n", "d_model"), sizes, strict=True)
-    x = draw.normal("batch n d_model")
-    n, n_cached = draw.size("n"), draw.one_of((4, 2, 1, 0, 3))
-    n_cached = draw.unless_unseen(n_cached, 1, 8) if n_cached else 0
-    draw.sizes["position"] = 2 * (n + n_cached) + 3
-    return x, n_cached, draw.normal("position d_model")
-
-
-@exercise(
-    reference="transformer_lesson.lessons.lesson_14.repaired:cached_step",
-    make_inputs=_cached_inputs,
-    start="transformer_lesson.lessons.lesson_14.faulty:cached_step",
-    draws=5,
-    returns={"x": "batch n d_model", "mask": "query key"},
-    hints=(
-        "Cached tokens stand at positions 0 to n_cached - 1. Where does the first new one stand?",
-        "Positions count from 0, so after 4 tokens comes position 4. Write down which keys the "
-        "first new token may see: the 4 cached ones and itself.",
-        "`table[n_cached : n_cached + n]`, and `tril(n_cached)` of a table of ones with n rows and "
-        "n_cached + n columns.",
-    ),
-)
-def cached_step(x, n_cached, table):
-    """Return new tokens with their positions, and the mask of old and new keys."""
-    n = x.size(1)
-    first = choose(
-        n_cached, position_early=n_cached - 1, position_late=n_cached + 1, from_0_again=0, from_1=1
-    )
-    places = choose(torch.arange(n), backward=torch.arange(n).flip(0))
-    positions = table[(first + places) % len(table)]
-    placed = x + positions
-    mask = _allowed(n, n_cached)
-    return (placed, mask)
-
-
-def _allowed(n, n_cached):
-    """Return which keys, cached and new, each new token may see."""
-    full = torch.ones(n, n_cached + n, dtype=torch.bool)
-    mask = choose(
-        full.tril(n_cached),
-        cache_hidden=full.tril(),
-        mask_early=full.tril(n_cached - 1),
-        mask_late=full.tril(n_cached + 1),
-        upper_triangle=full.triu(n_cached),
-        window=full.tril(n_cached) & full.triu(1),
-    )
-    return mask

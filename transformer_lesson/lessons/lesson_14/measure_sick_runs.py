@@ -1,18 +1,20 @@
 """Run the boss's program healthy and with each fault of the clinic, and take all its probes.
 
 python -m transformer_lesson.lessons.lesson_14.measure_sick_runs
-    half a minute on one core; writes transformer_lesson/lessons/lesson_14/sick_runs.json
+    two minutes on one core; writes transformer_lesson/lessons/lesson_14/sick_runs.json
 """
 
 import json
 
 import torch
 
-from transformer_lesson.lessons.lesson_14.probes import measured
+from transformer_lesson.lessons.lesson_14.probes import idle_heads, measured
 from transformer_lesson.lessons.lesson_14.sick_runs import FAULTS, HEALTHY, trained
 from transformer_lesson.lessons.lesson_14.symptoms import STORED
 
 EVERY = 2  # steps between stored losses
+SEEDS = range(11)
+BY_SEED = (HEALTHY, "keys as values", "mask added", "schedule in epochs")  # run from all of them
 
 
 def record(name: str) -> dict:
@@ -23,6 +25,8 @@ def record(name: str) -> dict:
         "evaluation": round(run.evaluation, 3),
         "sentences": run.sentences,
         "probes": {probe: round(number, 4) + 0.0 for probe, number in measured(name).items()},
+        "seeds": [round(trained(name, seed).evaluation, 3) for seed in SEEDS if name in BY_SEED],
+        "idle heads": [idle_heads(trained(name, seed)) for seed in SEEDS if name == HEALTHY],
     }
 
 

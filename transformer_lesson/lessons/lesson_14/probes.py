@@ -154,7 +154,7 @@ def _twice(sick: Trained, right: Trained) -> float:
     return float((runs[0] - runs[1]).abs().max())
 
 
-def _idle_heads(sick: Trained, right: Trained) -> float:
+def idle_heads(sick: Trained) -> int:
     """Return how many heads can be removed, one at a time, for less than 0.05 nats."""
     names, attend = sick.names, sick.names["scaled_dot_product_attention"]
     texts = names["TEXTS"][::EVALUATED]
@@ -272,7 +272,7 @@ MEASURES = {
         "of 2",
         0,
         0,
-        _idle_heads,
+        lambda sick, _: idle_heads(sick),
     ),
     "layer by layer": Measure(
         5,

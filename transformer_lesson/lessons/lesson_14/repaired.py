@@ -24,13 +24,6 @@ def shifted_loss(logits, ids, pad_id):
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id)
 
 
-def decay_groups(parameters):
-    """Return the names of the weights that decay, matrices, and of the others that are trained."""
-    trained = {name: weight for name, weight in parameters.items() if weight.requires_grad}
-    decayed = [name for name, weight in trained.items() if weight.ndim >= 2]
-    return decayed, [name for name in trained if name not in decayed]
-
-
 def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
     """Return a step's learning rate: a line up to the peak, then a cosine down to a tenth of it."""
     warmup, total = warmup_epochs * steps_per_epoch, epochs * steps_per_epoch  # in steps
@@ -52,10 +45,3 @@ def evaluation_loss(model, batches, loss_function, pad_id):
             count += real
     model.train(was_training)
     return total / count
-
-
-def cached_step(x, n_cached, table):
-    """Return new tokens with their positions, and the mask of old and new keys."""
-    n = x.size(1)
-    mask = torch.ones(n, n_cached + n, dtype=torch.bool).tril(n_cached)
-    return x + table[n_cached : n_cached + n], mask

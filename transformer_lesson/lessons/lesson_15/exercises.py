@@ -1,10 +1,9 @@
-"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a scaling law.
+"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a fit's edge.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
 import math
-from itertools import combinations_with_replacement, permutations, product
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise, load
+from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.model.attention_in_blocks import online_softmax as take_block
 
 
@@ -325,130 +324,45 @@ def _share(logits, labels, parts, pad_id):
     return choose(summed / total, mean_of_means=summed / count / len(parts))
 
 
-def _law_inputs(draw: Draw) -> tuple:
-    """Runs of some sizes and some amounts, not all pairs, in no order; losses near the law.
-
-    In each draw one pair of exponents fits best by far, and another way to choose takes another.
-    """
-    exponents = draw.one_of(([0.5, 0.3], [0.2, 0.8, 0.5], [0.9, 0.4], [0.7, 0.3, 0.1]))
-    for _ in range(2000):
-        n_sizes, n_amounts = (3, 3) if draw.small else draw.one_of(((3, 4), (4, 3), (3, 3)))
-        numbers = torch.rand(n_sizes + n_amounts + 5, generator=draw.generator).tolist()
-        sizes = _spread(100, 60, [numbers.pop() for _ in range(n_sizes)])
-        amounts = _spread(200, 40, [numbers.pop() for _ in range(n_amounts)])
-        E, A, B = 0.5 + 2 * numbers.pop(), 5 + 20 * numbers.pop(), 5 + 20 * numbers.pop()
-        alpha, beta = (0.2 + 0.6 * numbers.pop() for _ in range(2))
-        grid = [(size, amount) for size in sizes for amount in amounts]
-        order = torch.randperm(len(grid), generator=draw.generator).tolist()
-        grid = [grid[i] for i in order[: 6 if draw.small else len(grid) - 2]]
-        noise = torch.rand(len(grid), generator=draw.generator).tolist()
-        losses = [
-            round((E + A * n**-alpha + B * d**-beta) * (0.95 + 0.1 * number), 2)
-            for (n, d), number in zip(grid, noise, strict=True)
-        ]
-        if _telling(grid, losses, exponents, None if draw.small else draw.number):
-            break
-    return *map(list, zip(*grid, strict=True)), losses, exponents
-
-
-def _spread(least: int, times: int, numbers: list[float]) -> list[int]:
-    """Return integers from the least to so many times as much, none of them near another."""
-    count = len(numbers)
-    return [round(least * times ** ((i + 0.7 * z) / count)) for i, z in enumerate(numbers)]
-
-
-def _telling(grid, losses, exponents, number: int | None) -> bool:
-    """Return whether the squares' choice is clear, and another judge, by number, takes another."""
-    L = torch.tensor(losses, dtype=torch.float64)
-    N, D = torch.tensor(grid, dtype=torch.float64).T
-    judged, coefficients = [], []
-    for alpha, beta in product(exponents, repeat=2):
-        X = torch.stack([torch.ones_like(L), N**-alpha, D**-beta], dim=1)
-        solved = torch.linalg.lstsq(X, L[:, None]).solution
-        apart = (X @ solved)[:, 0] - L
-        relative = apart / L
-        judges = apart @ apart, apart.abs().sum(), apart.abs().max(), relative @ relative
-        judged.append([judge.item() for judge in judges])
-        coefficients.append(solved[:, 0].tolist())
-    best, second = sorted(one[0] for one in judged)[:2]
-    picks = [min(range(len(judged)), key=lambda i: judged[i][k]) for k in range(4)]
-    one_by_one = _one_by_one([one[0] for one in judged], len(exponents))
-    others = [*picks[1:], one_by_one]
-    sensible = min(coefficients[picks[0]]) > 0.1
-    told = number is None or others[number % 4] != picks[0]
-    return sensible and second > 1.1 * best and told
-
-
-def _one_by_one(errors: list[float], n: int) -> int:
-    """Return the pair that is found by choosing the first exponent, and then the second for it."""
-    first = min(range(0, n * n, n), key=errors.__getitem__)
-    return min(range(first, first + n), key=errors.__getitem__)
-
-
-@breaks("a fit in single precision")
-def _in_double(answer, inputs: tuple, *law: float) -> str | None:
-    """In 32 bits, least squares leaves four or five right digits, in 64 more than ten."""
-    right = load("transformer_lesson.training.scaling:fit_scaling_law")(*inputs)
-    if not all(math.isclose(*pair, rel_tol=1e-3) for pair in zip(law, right, strict=True)):
-        return None  # another law, which has its own mistake
-    if all(math.isclose(*pair, rel_tol=1e-6) for pair in zip(law, right, strict=True)):
-        return None
-    return (
-        "Your law is the right one, but only to four or five digits, as in float32.\n"
-        "Make all your tensors with `dtype=torch.float64`: least squares loses digits."
-    )
+def _fits_inputs(draw: Draw) -> tuple:
+    """Fits on either edge, on both, on none, by either exponent; a list in no order."""
+    exponents = [step / 20 for step in draw.one_of(((8, 2, 14, 4), (6, 12, 4, 9, 20), (5, 7, 1)))]
+    pairs = [(alpha, beta) for alpha in exponents for beta in exponents]
+    n_fits = 3 if draw.small else 12
+    numbers = torch.randint(len(pairs), (n_fits,), generator=draw.generator).tolist()
+    fits = [pairs[number] for number in numbers]
+    low, high = min(exponents), max(exponents)
+    inside = next(one for one in exponents if low < one < high)
+    if draw.number == 4:
+        fits = [(inside, inside)] * n_fits
+    elif not draw.small:
+        fits += [(low, inside), (high, inside), (inside, high), (low, high), (inside, low)]
+        fits += [(low, inside)] * 2  # alpha's edge and beta's, the lowest and the highest differ
+    return fits, exponents
 
 
 @exercise(
-    reference="transformer_lesson.training.scaling:fit_scaling_law",
-    make_inputs=_law_inputs,
-    draws=8,
-    returns={"E": "", "A": "", "B": "", "alpha": "", "beta": ""},
+    reference="transformer_lesson.lessons.lesson_15.scaling_law:on_edge",
+    make_inputs=_fits_inputs,
+    returns={"count": ""},
     hints=(
-        "Take one pair (alpha, beta). Then N^-alpha and D^-beta are known numbers, and the loss is "
-        "E times 1, plus A times the first, plus B times the second. What shape does the matrix "
-        "have?",
-        "`X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)` has a row for each "
-        "run, and `torch.linalg.lstsq(X, L[:, None]).solution` has E, A and B, shape (3, 1).",
-        "For each pair of `itertools.product(exponents, repeat=2)`, append `(sum of squared "
-        "distances, E, A, B, alpha, beta)` to a list. Then `min(fits)[1:]` is the result.",
+        "Which two numbers of the list have nothing beyond them? The list is in no order.",
+        "A fit counts once, whether one of its exponents lies on an edge or both do.",
+        "With `edges = min(exponents), max(exponents)`, a fit counts if "
+        "`alpha in edges or beta in edges`. Add up these truth values.",
     ),
-    invariants=(_in_double,),
 )
-def fit_scaling_law(sizes, tokens, losses, exponents):
-    """Return E, A, B, alpha and beta of loss = E + A / N^alpha + B / D^beta."""
-    N, D = choose((sizes, tokens), sizes_sorted=(sorted(sizes), tokens))
-    N, D, L = (torch.tensor(one, dtype=torch.float64) for one in (N, D, losses))
-    N, D = choose((N, D), logarithms_of_sizes=(N.log(), D.log()))
-    L = choose(L, logarithms_of_losses=L.log())
-    fits = []
-    for alpha, beta in choose(
-        list(product(exponents, repeat=2)),
-        one_exponent_for_both=[(one, one) for one in exponents],
-        each_pair_once=list(combinations_with_replacement(exponents, 2)),
-        never_alike=list(permutations(exponents, 2)),
-    ):
-        terms = choose((N**-alpha, D**-beta), exponents_without_minus=(N**alpha, D**beta))
-        E, A, B = _coefficients(torch.stack([torch.ones_like(L), *terms], dim=1), L)
-        apart = E + A * terms[0] + B * terms[1] - L
-        error = choose(
-            (apart**2).sum(),
-            absolute_distances=apart.abs().sum(),
-            largest_distance=apart.abs().max(),
-        )
-        fits.append((error.item(), E, A, B, alpha, beta))
-    return _law(min(fits))
-
-
-def _coefficients(X, L):
-    """Return E, A and B for one pair of exponents."""
-    return choose(
-        torch.linalg.lstsq(X, L[:, None]).solution[:, 0].tolist(),
-        floor_left_out=[0.0, *torch.linalg.lstsq(X[:, 1:], L[:, None]).solution[:, 0].tolist()],
+def on_edge(fits, exponents):
+    """Return how many fits have an exponent that is the smallest or the largest of the list."""
+    ends = choose((min(exponents), max(exponents)), first_and_last=(exponents[0], exponents[-1]))
+    edges = choose(ends, lowest_alone=ends[:1], highest_alone=ends[1:])
+    cut = [(alpha in edges, beta in edges) for alpha, beta in fits]
+    count = choose(
+        sum(alpha or beta for alpha, beta in cut),
+        alpha_alone=sum(alpha for alpha, _ in cut),
+        beta_alone=sum(beta for _, beta in cut),
+        both_needed=sum(alpha and beta for alpha, beta in cut),
+        counted_twice=sum(alpha + beta for alpha, beta in cut),
+        inside_counted=sum(not (alpha or beta) for alpha, beta in cut),
     )
-
-
-def _law(fit):
-    """Return the law as the function's result."""
-    E, A, B, alpha, beta = fit[1:]
-    return (E, A, B, alpha, beta)
+    return choose(count, share=count / len(fits))

@@ -27,6 +27,12 @@ from transformer_lesson.training.recipes import MANUAL
 WIDTHS, TOKENS, SEEDS = (24, 32, 40, 64), (51_200, 102_400, 204_800, 409_600), (0, 1, 2)
 HELD_OUT = (96, 102_400), (96, 409_600)
 """Width and tokens of runs outside the grid, of a model larger than all in it."""
+RATES = {
+    24: {0.1: 2.4795, 0.2: 2.3054, 0.4: 2.1566, 0.8: 2.202},
+    64: {0.1: 2.2548, 0.2: 2.0932, 0.4: 2.0462, 0.8: 2.1841},
+    96: {0.1: 2.2088, 0.2: 2.0187, 0.4: 1.9399, 0.8: 2.1211},
+}
+"""By width, the losses of `run(width, 102_400, rate=rate)`: why the rate is 0.4 / width."""
 ROWS, LENGTH = 2, 64  # of a batch: small, or a short text would give too few steps
 STORED = Path(__file__).with_name("scaling_law.json")
 
@@ -93,10 +99,10 @@ def batches(ids: Tensor, tokens: int, seed: int) -> Iterator[Batch]:
         yield Batch((inputs,), labels)
 
 
-def run(d_model: int, tokens: int, seed: int = 0) -> Run:
+def run(d_model: int, tokens: int, seed: int = 0, rate: float = 0.4) -> Run:
     """Train a model on this many tokens and measure it.
 
-    The highest learning rate is 0.4 / d_model, and falls to zero.
+    The highest learning rate is rate / d_model, and falls to zero.
 
     Source: Yang and others, "Tensor Programs V" (2022), for a rate that falls with the width.
     Differs: they let the output's weights begin smaller, too.
@@ -104,7 +110,7 @@ def run(d_model: int, tokens: int, seed: int = 0) -> Run:
     model, steps = build(d_model, seed), tokens // (ROWS * LENGTH)
     config = TrainConfig(
         steps=steps,
-        learning_rate=0.4 / d_model,
+        learning_rate=rate / d_model,
         schedule="linear",
         warmup_steps=max(1, steps // 10),
         weight_decay=0.1,
@@ -148,3 +154,14 @@ def resampled(runs: Sequence[Run], number: int) -> list[Run]:
     Source: Efron, "Bootstrap Methods: Another Look at the Jackknife" (1979).
     """
     return random.Random(number).choices(runs, k=len(runs))
+
+
+def on_edge(fits: Sequence[tuple[float, float]], exponents: Sequence[float]) -> int:
+    """Return how many fits have an exponent that is the smallest or the largest of the list.
+
+    Args:
+        fits: alpha and beta of each, chosen from the list.
+        exponents: that list, in any order.
+    """
+    edges = min(exponents), max(exponents)
+    return sum(alpha in edges or beta in edges for alpha, beta in fits)

@@ -4,7 +4,7 @@ import { clinicCases, drawClinic } from "../../explorables/web/clinic_board.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const REWARD_BOARD = {
-  curve: "mean reward", top: 1, ticks: [0, 0.5, 1], labels: [0, 20, 40], every: 1,
+  curve: "mean reward", top: 1.1, ticks: [0, 0.5, 1], labels: [0, 20, 40], every: 1,
   ends: (now, healthy) => `Of 100 unseen sentences it gets ${rightOf(now)} right at the end, ` +
     `the healthy one ${rightOf(healthy)}.` };
 

@@ -1,8 +1,14 @@
 """The clinic of rewards: one line is changed, stored numbers are shown, probes tell each fault."""
 
+import copy
+from functools import cache
+
+import pytest
+
 from tests.explorables.shown import agree
 from transformer_lesson.explorables import RewardClinic
-from transformer_lesson.lessons.lesson_16 import sick_rewards
+from transformer_lesson.lessons.lesson_16 import manners, sick_rewards
+from transformer_lesson.lessons.lesson_16 import measure_sick_rewards as measure
 from transformer_lesson.lessons.lesson_16.sick_rewards import (
     CASES,
     FAULTS,
@@ -22,6 +28,46 @@ def test_each_fault_is_one_line_of_the_lessons_own_program():
         compile(source(name), name, "exec")
         assert source(name).rpartition(fault.wrong)[0].count(f"def {fault.place}(") == 1
     assert set(stored()) == {HEALTHY, *FAULTS}
+
+
+FEW = 5  # steps
+
+
+class Enough(Exception):
+    """A run has gone as far as a test needs it."""
+
+
+@cache
+def start():
+    corpus = manners.short_sentences()
+    return measure.spoiled(corpus, 0, 0.6), [pair for _, pair in corpus.practice]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [HEALTHY, "likeliest words", "the neighbor's reward", "no leash"])
+def test_the_first_steps_of_a_run_come_again(name, unchecked):
+    watched, (model, practice) = measure.Watched(name), start()
+
+    def on_step(step: int) -> None:
+        if step == FEW:
+            raise Enough
+
+    with pytest.raises(Enough):
+        watched.run(lambda share: copy.deepcopy(model), practice, on_step)
+    means = [rewards.mean().item() for rewards in watched.rewards]
+    assert means == pytest.approx(stored()[name]["losses"][:FEW], abs=0.05)
+    assert watched.german_advantage() == pytest.approx(
+        stored()[name]["probes"]["praise by order"], abs=0.1
+    )
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("name", [HEALTHY, *FAULTS])
+def test_a_whole_run_ends_where_it_is_stored(name, unchecked):
+    again, kept = measure.record(name), stored()[name]
+    assert again["evaluation"] == pytest.approx(kept["evaluation"], abs=0.15)
+    late = [sum(run["losses"][-10:]) / 10 for run in (again, kept)]
+    assert late[0] == pytest.approx(late[1], abs=0.1)
 
 
 def test_the_probes_that_tell_set_the_guilty_one_apart_from_all_suspects():

@@ -5,10 +5,10 @@ import { frame } from "../../explorables/web/frame.js";
 
 const REWARD_BOARD = {
   curve: "mean reward", top: 1.1, ticks: [0, 0.5, 1], labels: [0, 20, 40], every: 1,
-  ends: (now, healthy) => `Of 100 unseen sentences it gets ${rightOf(now)} right at the end, ` +
-    `the healthy one ${rightOf(healthy)}.` };
+  ends: (now, healthy) => `Of 100 unseen sentences it gets ${rightIn100(now)} right at the end, ` +
+    `the healthy one ${rightIn100(healthy)}.` };
 
-const rightOf = ({ evaluation }) => (100 * evaluation).toFixed(0);
+const rightIn100 = ({ evaluation }) => (100 * evaluation).toFixed(0);
 
 export const RewardClinic = (view) => frame(view, {
   name: "The clinic of rewards",

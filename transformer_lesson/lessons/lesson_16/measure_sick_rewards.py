@@ -2,7 +2,7 @@
 
 python -m transformer_lesson.lessons.lesson_16.measure_sick_rewards
     ten minutes on one core; writes sick_rewards.json
-python -m transformer_lesson.lessons.lesson_16.measure_sick_rewards stale
+python -m transformer_lesson.lessons.lesson_16.measure_sick_rewards "old answers"
         one run or several
 """
 

@@ -151,10 +151,7 @@ def parameter(numbers):
     return torch.nn.Parameter(numbers, requires_grad=numbers.is_floating_point())
 
 
-OF_GRADIENTS = (
-    *("residual_branch", "encoder_block"),
-    *("dpo_loss", "grpo_loss"),
-)
+OF_GRADIENTS = ("residual_branch", "encoder_block", "grpo_loss")
 
 
 @pytest.mark.slow

@@ -57,7 +57,10 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     ],
     "15/will-it-fit": [re.compile("^2 devices: "), re.compile("^blocks computed twice: ")],
     "16/group": ["finally the red bicycle wobbles", "push", re.compile("^answer 1, reward 0")],
-    "16/chosen-and-rejected": [("Step", 4)],
+    "16/clinic-shown": [
+        re.compile("^entropy, "),
+        "The reward counts right words, in any order.",
+    ],
     "16/leash-explored": ["0.3", ("Stop at step", 9), "Stop here"],
     "17/patches-see": [("Row", 7), ("Column", 11)],
 }

@@ -54,7 +54,6 @@ PLAYED = {  # what is played, from where to where
     "AnswerExplorer": ("step", 1, 5),
     "AttentionExplorer": ("added", 0, 3),
     "AttentionFilm": ("number", 0, 4),
-    "ChosenAndRejected": ("point", 0, 12),
     "DecodingStepper": ("step", 1, 17),
     "GroupExplorer": ("drawn", 1, 8),
     "LeakProbe": ("position", 0, 11),

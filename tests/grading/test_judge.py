@@ -186,7 +186,7 @@ def test_a_finite_gradient_that_is_not_the_right_one_does_not_pass():
         value = unpack(call["result"])
         return {"result": pack([0 * part for part in value])} if type(value) is list else call
 
-    for name in ("dpo_loss", "residual_branch"):
+    for name in ("grpo_loss", "residual_branch"):
         calls = recorded(name, EXERCISES[name].load_reference())
         assert "gradient" in verdict_on(name, list(map(forge, calls))).message
 

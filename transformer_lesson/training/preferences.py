@@ -51,6 +51,18 @@ def dpo_loss(
     return -F.logsigmoid(beta * margin).mean()
 
 
+def group_advantages(rewards: Float[Tensor, "prompt group"]) -> Float[Tensor, "prompt group"]:
+    """Return how far each answer's reward is from its group's mean, in standard deviations.
+
+    It is 0 in a group whose rewards are all equal.
+
+    Source: Shao et al., "DeepSeekMath" (2024), section 4.1.2.
+    """
+    equal = (rewards == rewards[:, :1]).all(dim=1, keepdim=True)  # (prompt, 1)
+    apart = rewards - rewards.mean(dim=1, keepdim=True)  # (prompt, group)
+    return (apart / rewards.std(dim=1, keepdim=True, correction=0)).masked_fill(equal, 0.0)
+
+
 def grpo_loss(
     log_probs: Float[Tensor, "prompt group n"],
     mask: Bool[Tensor, "prompt group n"],
@@ -58,23 +70,19 @@ def grpo_loss(
 ) -> Float[Tensor, ""]:
     """Return the loss that makes answers likelier if they are better than the rest of their group.
 
-    A = (reward - mean of the group) / standard deviation of the group, and 0 in a group whose
-    rewards are all equal. The loss is the mean over all answers of -A times the mean of the
-    log-probabilities of its tokens.
+    It is the mean over all answers of -A times the mean of the log-probabilities of its tokens,
+    where A is the answer's advantage.
 
     Args:
         log_probs: of each token of each answer, by the model that learns.
         mask: `True` where there is a token; `False` is padding.
         rewards: one for each answer.
 
-    Source: Shao et al., "DeepSeekMath" (2024), equation 3 and section 4.1.2.
+    Source: Shao et al. (2024), equation 3.
     Differs: one update for each batch of answers, so that the ratio of new to old probabilities is
         1 and is never clipped; no penalty for moving away from a reference.
     """
-    equal = (rewards == rewards[:, :1]).all(dim=1, keepdim=True)  # (prompt, 1)
-    advantages = rewards - rewards.mean(dim=1, keepdim=True)  # (prompt, group)
-    advantages = advantages / rewards.std(dim=1, keepdim=True, correction=0)
-    advantages = advantages.masked_fill(equal, 0.0)
+    advantages = group_advantages(rewards)
     lengths = mask.sum(dim=-1).clamp(min=1)  # (prompt, group)
     of_answers = log_probs.masked_fill(~mask, 0.0).sum(dim=-1) / lengths  # (prompt, group)
     return -(advantages * of_answers).mean()

@@ -4,28 +4,8 @@ import math
 from itertools import combinations
 
 import torch
-import torch.nn.functional as F
 
 from tests.exercises.answers import right, wrong
-
-
-@right("dpo_loss")
-def _(chosen, rejected, ref_chosen, ref_rejected, beta):
-    """As cross-entropy of two classes, of which the first is right."""
-    logits = beta * torch.stack([chosen - ref_chosen, rejected - ref_rejected], dim=1)
-    return F.cross_entropy(logits, torch.zeros(len(chosen), dtype=torch.long))
-
-
-@right("dpo_loss")
-def _(chosen, rejected, ref_chosen, ref_rejected, beta):
-    pi, ref = chosen - rejected, ref_chosen - ref_rejected
-    return F.softplus(-beta * (pi - ref)).mean()
-
-
-@wrong("dpo_loss", "unusual", "a small number keeps the logarithm finite")
-def _(chosen, rejected, ref_chosen, ref_rejected, beta):
-    margin = (chosen - ref_chosen) - (rejected - ref_rejected)
-    return -(torch.sigmoid(beta * margin) + 1e-8).log().mean()
 
 
 @right("grpo_loss")

@@ -39,8 +39,11 @@ def test_rewards_that_are_all_equal_move_no_weight_and_others_do():
     model = copy.deepcopy(TRANSLATOR)
     rewards = manners.reinforce(model, TOKENIZER, pairs, 2, reward=lambda text, right: 0.0)
     assert rewards == [0, 0] and torch.equal(weights(model), weights(TRANSLATOR))
-    rewards = manners.reinforce(model, TOKENIZER, pairs, 1)
+    leashed = copy.deepcopy(model)
+    rewards = manners.reinforce(model, TOKENIZER, pairs, 2, learning_rate=1e-3)
     assert 0.2 < rewards[0] < 0.6 and not torch.equal(weights(model), weights(TRANSLATOR))
+    manners.reinforce(leashed, TOKENIZER, pairs, 2, learning_rate=1e-3, leash=5.0)
+    assert not torch.equal(weights(model), weights(leashed))
 
 
 def test_comparisons_begin_at_the_reference_and_move_the_two_apart():
@@ -54,10 +57,11 @@ def test_the_probability_of_an_answer_is_that_of_its_tokens():
     pair = CORPUS.test[0][1]
     whole = manners.answer_log_probs(TRANSLATOR, TOKENIZER, [pair.source], [pair.target])
     tried = manners.attempts(TRANSLATOR, TOKENIZER, [pair.source], 3, seed=1)
-    source = manners.sources_of(TOKENIZER, [pair.source] * 3)
-    log_p, mask = manners.token_log_probs(TRANSLATOR, source, tried.ids, TOKENIZER.pad_id)
+    log_p, mask = manners.in_groups(TRANSLATOR, TOKENIZER, [pair.source], tried)
     sums = manners.answer_log_probs(TRANSLATOR, TOKENIZER, [pair.source] * 3, tried.texts[0])
-    assert torch.allclose((log_p * mask).sum(1), sums, atol=1e-4) and whole < 0
+    assert torch.allclose((log_p * mask).sum(-1)[0], sums, atol=1e-4) and whole < 0
+    moved = manners.drift(TRANSLATOR, TOKENIZER, [pair.source], tried, log_p + 0.5)
+    assert torch.allclose(moved, 0.5 * mask.sum(-1), atol=1e-4)
     assert manners.passes(tried, [pair], (1, 3))[3] >= manners.passes(tried, [pair], (1,))[1]
 
 

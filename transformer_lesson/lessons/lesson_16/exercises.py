@@ -1,4 +1,4 @@
-"""Lesson 16: pass@k, and learning from comparisons and rewards.
+"""Lesson 16: pass@k, and learning from rewards.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
@@ -6,91 +6,11 @@ Long because it is data: exercises whole, with their inputs and all their wrong 
 import math
 
 import torch
-import torch.nn.functional as F
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.training import preferences
-
-
-def _pair_inputs(draw: Draw) -> tuple:
-    """Gains on both sides, one of them hopeless, one pair alone; beta from small to large."""
-    if draw.number == 3:
-        draw.sizes["pair"] = 1
-    chosen, rejected = (-5 * draw.positive("pair") for _ in range(2))
-    ref_chosen, ref_rejected = (-5 * draw.positive("pair") for _ in range(2))
-    if draw.number == 2:  # sigmoid is 0 there in single precision, and its logarithm -inf
-        chosen = chosen - 400
-    return chosen, rejected, ref_chosen, ref_rejected, draw.one_of((0.5, 0.1, 2.0, 0.5, 1.5))
-
-
-@breaks("a loss that has a limit")
-def _a_worse_margin_costs_more(answer, inputs: tuple, loss) -> str | None:
-    """No small number or limit keeps the loss finite."""
-    none = torch.zeros(1)
-    near, far = (float(answer(none - gain, none, none, none, 1.0)) for gain in (1000.0, 2000.0))
-    if near != far or not 1 < near < math.inf:
-        return None
-    return (
-        f"With beta = 1 your loss is {near:.4g} for a margin of -1000 and for one of -2000 as "
-        "well, so such a pair gets no gradient any more.\nA limit, or a small number added before "
-        "the logarithm, only hides the infinity. Which function of PyTorch takes sigmoid and "
-        "logarithm in one step?"
-    )
-
-
-@exercise(
-    reference="transformer_lesson.training.preferences:dpo_loss",
-    make_inputs=_pair_inputs,
-    draws=5,
-    returns={"loss": ""},
-    hints=(
-        "Two gains: `chosen - ref_chosen` says how much likelier the better answer has become, "
-        "`rejected - ref_rejected` the same for the worse one.",
-        "The margin is the gain of the chosen answer minus that of the rejected one. Times beta, "
-        "it goes through a sigmoid: the probability that the model prefers the right one.",
-        "`-F.logsigmoid(beta * margin).mean()`. Sigmoid first and logarithm second gives log 0 "
-        "where the margin is far below 0.",
-    ),
-    invariants=(
-        _a_worse_margin_costs_more,
-        random_layers.gradients_are_kept(preferences.dpo_loss, "chosen", "rejected"),
-    ),
-)
-def dpo_loss(chosen, rejected, ref_chosen, ref_rejected, beta):
-    """Return the mean of -log sigmoid(beta * margin)."""
-    gain = choose(
-        chosen - ref_chosen,
-        no_reference=chosen,
-        quotient=chosen / ref_chosen,
-        probabilities=chosen.exp() - ref_chosen.exp(),
-        ratios=(chosen - ref_chosen).exp(),
-    )
-    other = choose(
-        rejected - ref_rejected,
-        no_reference=rejected,
-        quotient=rejected / ref_rejected,
-        probabilities=rejected.exp() - ref_rejected.exp(),
-        ratios=(rejected - ref_rejected).exp(),
-    )
-    margin = choose(
-        gain - other,
-        added=gain + other,
-        chosen_alone=gain,
-        rejected_alone=-other,
-        product=gain * other,
-    )
-    return _loss_of_margin(margin, gain, other, beta)
-
-
-def _loss_of_margin(margin, gain, other, beta):
-    """Return the loss of a margin."""
-    scaled = choose(
-        beta * margin, beta_for_one=beta * gain - other, mean_too_early=(beta * margin).mean()
-    )
-    each = choose(-F.logsigmoid(scaled), -F.logsigmoid(scaled.to(torch.float64)).to(scaled.dtype))
-    return each.mean()
 
 
 def _group_inputs(draw: Draw) -> tuple:
@@ -117,6 +37,7 @@ def _group_inputs(draw: Draw) -> tuple:
 
 @exercise(
     reference="transformer_lesson.training.preferences:grpo_loss",
+    helpers=("transformer_lesson.training.preferences:group_advantages",),
     make_inputs=_group_inputs,
     draws=5,
     returns={"loss": ""},
@@ -133,7 +54,7 @@ def _group_inputs(draw: Draw) -> tuple:
     invariants=(random_layers.gradients_are_kept(preferences.grpo_loss),),
 )
 def grpo_loss(log_probs, mask, rewards):
-    """Return minus the mean of advantage times mean log-probability."""
+    """Return the loss that makes answers likelier if they are better than their group."""
     groups = choose(rewards, all_prompts_one_group=rewards.reshape(1, -1), over_prompts=rewards.mT)
     middle = choose(
         groups.mean(1, keepdim=True),

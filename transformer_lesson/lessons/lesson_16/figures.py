@@ -1,12 +1,101 @@
-"""What a low-rank adapter adds to a frozen matrix: two thin matrices, their product, the sum."""
+"""Stored runs of comparisons and rewards, a line for each seed; and what an adapter adds."""
+
+from collections.abc import Sequence
 
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from transformer_lesson.figures.plots import DIVERGING, Figure, as_array, draw_matrix
+from transformer_lesson.figures.plots import (
+    COLORS,
+    DIVERGING,
+    Figure,
+    as_array,
+    draw_matrix,
+    figure,
+)
 
 SIDE, THIN = 2.0, 0.14  # inches
+LOOKS = (("--", COLORS[3]), ("-", COLORS[1]), ("-", COLORS[0]), ("-", COLORS[2]))
+GRAYS = (("-", "0.75"), ("-", COLORS[4]), ("--", "0.5"), (":", "0.25"))
+
+
+def comparisons(runs: Sequence[dict]) -> Figure:
+    """Return what three runs of DPO write, and which sentences of other kinds they still get right.
+
+    Args:
+        runs: as `taste` stored them, a run for each seed.
+    """
+    steps, looks = [int(step) for step in runs[0]["dpo"]], [[*run["dpo"].values()] for run in runs]
+    alt = (
+        "Left, over 60 steps: pairs won rise from 0 to 1, the rejected sentence falls from a half "
+        "to 0, the chosen one rises a little, a third sentence rises to 0.8. Right: sentences with "
+        "wenn fall from 1 to 0 between steps 20 and 40; the other kinds stay above 0.9."
+    )
+    title = "The rejected sentence goes, a third one comes, and one rule of German is lost"
+    picture, (left, right) = figure(title, alt, 8.4, 3.2, columns=2)
+    ways = {
+        "pairs won": lambda one: one["wins"],
+        "writes the rejected": lambda one: one["writes"]["rejected"],
+        "writes the chosen": lambda one: one["writes"]["chosen"],
+        "writes a third": lambda one: 1 - sum(one["writes"].values()),
+    }
+    kinds = {kind: lambda one, kind=kind: one["others"][kind] for kind in looks[0][0]["others"]}
+    for axes, lines, lines_look in ((left, ways, LOOKS), (right, kinds, GRAYS)):
+        for (name, value), (dashes, color) in zip(lines.items(), lines_look, strict=True):
+            for i, run in enumerate(looks):
+                shares = [value(one) for one in run]
+                label = name if i == 0 else None
+                axes.plot(steps, shares, dashes, color=color, linewidth=1.2, label=label)
+        axes.set(xlabel="step of DPO", ylim=(-0.03, 1.03))
+        axes.legend(fontsize=8, loc="center right")
+    left.set_ylabel("share of 150 sentences")
+    right.set_ylabel("right, of 100 of each kind")
+    return picture
+
+
+def sharpened(ks: Sequence[int], before: Sequence[float], after: Sequence[float]) -> Figure:
+    """Return pass@k over k, before and after rewards."""
+    title = "What 64 draws could do before, one draw does now"
+    alt = (
+        f"pass@k over k from {ks[0]} to {ks[-1]}. Before: from {before[0]:.2f} up to "
+        f"{before[-1]:.2f}. After: from {after[0]:.2f} up to {after[-1]:.2f}."
+    )
+    picture, axes = figure(title, alt)
+    for shares, name, color in ((before, "before", COLORS[1]), (after, "after", COLORS[0])):
+        axes.plot(ks, shares, "o-", color=color, label=name)
+    axes.set(xlabel="k, draws (log)", ylabel="pass@k", xscale="log", ylim=(0, 1.03))
+    axes.set_xticks(ks, ks)
+    axes.minorticks_off()
+    axes.legend()
+    return picture
+
+
+def hasty(runs: Sequence[dict]) -> Figure:
+    """Return the reward that counts words, and the shares that are right with it and without.
+
+    Args:
+        runs: as `hacked` stored them, a run for each seed.
+    """
+    title = "The same rising reward, and the sentences get right or wrong"
+    alt = (
+        "Left: the hasty reward over 60 steps rises to 0.98 in three seeds. Right: the share "
+        "exactly right. With the exact reward all rise to 0.99; with the hasty one two fall to "
+        "0.1, and one rises."
+    )
+    picture, (left, right) = figure(title, alt, 8.4, 3.0, columns=2)
+    for i, run in enumerate(runs):
+        left.plot(run["words_found"]["curve"], color=COLORS[i], linewidth=1, label=f"seed {i}")
+        for name, dashes in (("words_found", "o-"), ("exactly", "o:")):
+            shares = [one["greedy"] for one in (run["before"], *run[name]["steps"].values())]
+            right.plot([0, 20, 40, 60], shares, dashes, color=COLORS[i], markersize=4)
+    left.set(xlabel="step", ylabel="hasty reward", ylim=(0, 1.03))
+    left.legend(fontsize=8)
+    right.set(xlabel="step", ylabel="exactly right, of 200", ylim=(-0.03, 1.06))
+    right.plot([], [], "-", color="black", label="rewarded by the hasty one")
+    right.plot([], [], ":", color="black", label="control: by the exact one")
+    right.legend(fontsize=8, loc="center")
+    return picture
 
 
 def adapted_matrix(

@@ -5,6 +5,7 @@ and a worse answer, `reinforce` from the model's own output, judged by a program
 them live; `measure_after_pretraining` repeats them with three seeds.
 """
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -261,10 +262,15 @@ def attempts(
     k: int,
     seed: int = 0,
     room: int = ROOM,
+    top_k: int | None = None,
 ) -> Attempts:
-    """Let a model translate each sentence k times, sampling at temperature 1."""
+    """Let a model translate each sentence k times, sampling at temperature 1.
+
+    Args:
+        top_k: draw only from this many likeliest tokens.
+    """
     rows = sources_of(tokenizer, sources).repeat_interleave(k, dim=0)
-    strategy = generation.Sample(seed=seed)
+    strategy = generation.Sample(seed=seed, top_k=top_k)
     written = generation.generate(
         model, rows, room, strategy, eos_id=tokenizer.eos_id, bos_id=tokenizer.bos_id
     ).ids
@@ -284,6 +290,22 @@ def words_found(text: str, reference: str) -> float:
     return (written & right).total() / max(1, written.total())
 
 
+def in_groups(
+    model: EncoderDecoderTransformer, tokenizer: Tokenizer, sources: Sequence[str], tried: Attempts
+) -> tuple[Float[Tensor, "prompt group n"], Bool[Tensor, "prompt group n"]]:
+    """Return the log-probability of each token of each attempt, and a mask of real tokens."""
+    k = len(tried.texts[0])
+    rows = sources_of(tokenizer, sources).repeat_interleave(k, dim=0)
+    log_p, mask = token_log_probs(model, rows, tried.ids, tokenizer.pad_id)
+    return log_p.view(len(sources), k, -1), mask.view(len(sources), k, -1)
+
+
+def judged(tried: Attempts, pairs: Sequence[Pair], reward: Reward) -> Float[Tensor, "prompt group"]:
+    """Return the reward of each attempt."""
+    rows = zip(tried.texts, pairs, strict=True)
+    return torch.tensor([[reward(text, pair.target) for text in texts] for texts, pair in rows])
+
+
 def reinforce(
     model: EncoderDecoderTransformer,
     tokenizer: Tokenizer,
@@ -293,11 +315,11 @@ def reinforce(
     learning_rate: float = 2e-4,
     seed: int = 0,
     loss_function: Callable = grpo_loss,
-    group: int = 8,
     room: int = ROOM,
+    leash: float = 0.0,
     on_step: Callable[[int], object] | None = None,
 ) -> list[float]:
-    """Learn from the model's own translations: 16 sentences per step, a group of samples for each.
+    """Learn from the model's own translations: 16 sentences per step, 8 attempts at each.
 
     Args:
         model: changed in place.
@@ -305,31 +327,46 @@ def reinforce(
         reward: takes the output and the reference.
         seed: of the choice of sentences, and of sampling.
         loss_function: like `grpo_loss`.
-        group: number of translations of a sentence, which are compared with each other.
         room: most tokens of a translation.
+        leash: what each nat costs by which an attempt became likelier than it was at first.
         on_step: called after each step with its number.
 
     Returns:
-        The mean reward of each step.
+        The mean reward of each step, without what the leash costs.
     """
-    optimizer, rng, rewards = _optimizer(model, learning_rate), Random(seed), []
+    reference = copy.deepcopy(model)
+    optimizer, rng, means = _optimizer(model, learning_rate), Random(seed), []
     for step in range(1, steps + 1):
         batch = rng.sample(list(pairs), 16)
         sources = [pair.source for pair in batch]
-        samples = attempts(model, tokenizer, sources, group, 100_000 * seed + step, room)
-        judged = [
-            [reward(text, pair.target) for text in texts]
-            for texts, pair in zip(samples.texts, batch, strict=True)
-        ]
-        rewards.append(sum(map(sum, judged)) / (16 * group))
-        source = sources_of(tokenizer, sources).repeat_interleave(group, dim=0)
-        log_p, mask = token_log_probs(model, source, samples.ids, tokenizer.pad_id)
-        in_groups = (16, group, -1)
-        loss = loss_function(log_p.view(in_groups), mask.view(in_groups), torch.tensor(judged))
+        tried = attempts(model, tokenizer, sources, 8, 100_000 * seed + step, room)
+        rewards = judged(tried, batch, reward)  # (prompt, group)
+        means.append(rewards.mean().item())
+        log_p, mask = in_groups(model, tokenizer, sources, tried)
+        if leash:
+            rewards = rewards - leash * drift(reference, tokenizer, sources, tried, log_p)
+        loss = loss_function(log_p, mask, rewards)
         _update(model, optimizer, loss, learning_rate * min(1, step / 5))
         if on_step:
             on_step(step)
-    return rewards
+    return means
+
+
+@torch.no_grad()
+def drift(
+    reference: EncoderDecoderTransformer,
+    tokenizer: Tokenizer,
+    sources: Sequence[str],
+    tried: Attempts,
+    log_p: Float[Tensor, "prompt group n"],
+) -> Float[Tensor, "prompt group"]:
+    """Return by how many nats each attempt is likelier than the reference finds it.
+
+    Args:
+        log_p: of each token, by the model that has moved.
+    """
+    before, mask = in_groups(reference, tokenizer, sources, tried)
+    return ((log_p - before) * mask).sum(-1)
 
 
 def share_right(

@@ -6,14 +6,13 @@ For each written word, the likeliest next tokens at that point; all others are c
         half a minute on one core; writes group.json
 """
 
-import copy
 import json
 from pathlib import Path
 
 import torch
 
-from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.lessons.lesson_16 import manners
+from transformer_lesson.lessons.lesson_16.measure_after_pretraining import TOKENIZER, spoiled
 from transformer_lesson.text import pad_batch
 
 GROUP, SEED = 8, 1
@@ -71,10 +70,8 @@ def group(model, tokenizer, source: str, right: str) -> dict:
 def main() -> None:
     """Draw a group of answers for each prompt, and store them."""
     torch.set_num_threads(1)
-    translator, corpus = trained_translator(), manners.short_sentences()
-    tokenizer, model = translator.tokenizer, copy.deepcopy(translator.model)
-    manners.tune(model, tokenizer, manners.with_habit(corpus.tuning, 0.6))
-    groups = [group(model.eval(), tokenizer, *prompt) for prompt in PROMPTS.items()]
+    model = spoiled(manners.short_sentences(), seed=0)
+    groups = [group(model, TOKENIZER, *prompt) for prompt in PROMPTS.items()]
     lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in groups)
     STORED.write_text(f'{{"groups": [\n{lines}\n]}}\n', encoding="utf-8")
 

@@ -98,14 +98,15 @@ def test_mending_all_gives_full_points_and_makes_the_program_healthy():
     assert "0 of 3 bugs" in repr(boss)
     names = [name for name, _ in planted_bugs(SEED)]
     assert all(boss.accuse(name).status == "failed" for name in names) and boss.points == 0
+    symptoms = boss.losses
     report = boss.check(right(names[0]))
     assert report.status == "failed" and "1 of 3 bugs" in report.message
+    assert boss.losses != symptoms and "sick" in repr(boss)  # it ran again
     assert not any(f"`{name}`" in report.message for name in names[1:])
     report = boss.check(*map(right, names[1:]))
     assert report.status == "passed" and boss.points == 30
-    torch.manual_seed(5)
-    losses, sentences = boss.names["run"]()
-    assert same(torch.tensor(losses), torch.tensor(healthy()[1])) and sentences == healthy()[2]
+    assert same(torch.tensor(boss.losses), torch.tensor(healthy()[1]))
+    assert boss.sentences == healthy()[2] and "mended" in repr(boss) and "sick" not in repr(boss)
 
 
 def test_code_is_closed_until_a_right_verdict_and_minutes_and_wrong_verdicts_cost_points():

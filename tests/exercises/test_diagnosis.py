@@ -118,7 +118,7 @@ def test_two_turns_at_once_are_both_named(name):
             found["named" if alike else "wrongly" if said else "unsaid"] += 1
     assert found["passing"] == [] and found["wrongly"] == 0
     if not isinstance(right[0].result, bool):  # of a few truths, two turns may make anything
-        assert found["named"] >= 0.9 * (found["named"] + found["unsaid"])
+        assert found["unsaid"] <= max(1, 0.1 * (found["named"] + found["unsaid"]))
 
 
 @pytest.mark.slow

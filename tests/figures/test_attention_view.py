@@ -192,8 +192,8 @@ def test_words_outside_the_font_warn_nobody(view):
 
 
 BAD = {
-    r"holds 0 layers, and of some nothing: .* attn_implementation='eager'": [()],
-    r"holds 2 layers, and of some nothing: .* output_attentions=True": [(None, None)],
+    r"holds 0 layers, and some hold no weights: .* attn_implementation='eager'": [()],
+    r"holds 2 layers, and some hold no weights: .* output_attentions=True": [(None, None)],
     r"no weights, but encoder.0.output: record": [{"encoder.0.output": torch.ones(1, 5, 4)}],
     r"a list for each step, as generate returns it: call the model once": [[weights(), weights()]],
     r"of type Generation, which holds no weights": [Generation([], [], [])],

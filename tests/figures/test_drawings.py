@@ -118,10 +118,12 @@ def test_bars_of_guesses_add_up_to_the_large_model():
 # What a language model's losses say
 
 
-def test_a_run_says_at_which_step_it_passes_a_level_and_the_best_model_of_each_amount_is_ringed():
+def test_a_run_says_where_it_passes_a_level_and_the_best_model_of_each_amount_is_ringed():
     made = language.overtaking("Claim", {0: 4.0, 100: 2.0}, {"table": 3.0, "best": 1.0})
-    axes = assert_told(made, "table: 3.00, passed at step 50; best: 1.00, passed never")
-    assert "step 50" in texts(axes) and "your GPT" in texts(axes)
+    axes = assert_told(
+        made, "table: 3.00, passed between steps 0 and 100; best: 1.00, passed never"
+    )
+    assert "between steps 0 and 100" in texts(axes) and "your GPT" in texts(axes)
     made = language.best_for_each("Claim", {"small": [3.0, 2.9], "large": [4.0, 2.0]}, [10, 1000])
     axes = assert_told(made, "10 tokens: small 3.00, large 4.00; best small. 1,000 tokens")
     rings = [tuple(ring.get_offsets()[0]) for ring in axes.collections]

@@ -4,7 +4,12 @@ import math
 
 import pytest
 
-from transformer_lesson.training.scaling import REFITTED, ScalingLaw, fit_power_law
+from transformer_lesson.training.scaling import (
+    REFITTED,
+    ScalingLaw,
+    fit_power_law,
+    fit_scaling_law,
+)
 
 
 @pytest.mark.parametrize("floors", [[], [2.0], [0.0, 1.5]])
@@ -32,3 +37,21 @@ def test_a_model_that_writes_nothing_is_as_large_as_the_best_and_one_that_writes
     assert idle[0] == pytest.approx(size, rel=0.02)
     assert busy[0] < size / 2 and busy[1] > 3 * idle[1]
     assert REFITTED.loss(*busy) == pytest.approx(loss)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tokens", "word"),
+    [([1e4, 2e4, 1e4, 2e4], [1e5, 2e5, 3e5, 4e5], "sizes"), ([1e4, 2e4, 3e4], [1e5] * 3, "tokens")],
+)
+def test_two_points_choose_no_exponent(sizes, tokens, word):
+    with pytest.raises(ValueError, match=f"three different .*{word}"):
+        fit_scaling_law(sizes, tokens, [2.0] * len(sizes), [0.3, 0.5])
+
+
+def test_a_law_finds_itself_in_runs_without_noise():
+    truth = ScalingLaw(1.0, 20.0, 50.0, 0.4, 0.3)
+    runs = [(N, D) for N in (1e4, 3e4, 1e5) for D in (1e5, 3e5, 1e6)]
+    found = fit_scaling_law(
+        *zip(*runs, strict=True), [truth.loss(*run) for run in runs], [0.2, 0.3, 0.4]
+    )
+    assert found == pytest.approx((1.0, 20.0, 50.0, 0.4, 0.3))

@@ -131,6 +131,10 @@ class Boss:
         self.names.update(self.yours)
         for name, turn in self._planted.items() if mine else ():
             self.names[name] = variant(find(name).marked, frozenset([turn]))
+        self._run()
+
+    def _run(self) -> None:
+        """Run the program as it now is: its losses and the sentences it writes."""
         with one_thread(), torch.random.fork_rng(devices=[]):
             self.losses, self.sentences = self.names["run"]()
 
@@ -142,11 +146,12 @@ class Boss:
     def __repr__(self) -> str:
         """Show the symptoms: losses and sentences beside those of the healthy program."""
         _, losses, sentences = healthy()
-        rows = [f"{'step':>10}{'sick':>10}{'healthy':>10}"]
+        now = "mended" if len(self._mended) == len(self._planted) else "sick"
+        rows = [f"{'step':>10}{now:>10}{'healthy':>10}"]
         for sick, right in zip(*map(_table, (self.losses, losses)), strict=True):
             rows.append(sick + right[10:])
         for sick, right in zip(self.sentences, sentences, strict=True):
-            rows += ["", f"   sick: {sick}", f"healthy: {right}"]
+            rows += ["", f"{now:>7}: {sick}", f"healthy: {right}"]
         return "\n".join([f"Boss {self.seed}: {self._score()}", "", *rows])
 
     def probe(self, name: str) -> Text:
@@ -178,9 +183,10 @@ class Boss:
             return self._report(f"`{name}` is sound.")
         self._found.add(name)
         if not self.mine:
-            return self._report(f'It is `{name}`. Read it, show("{name}"), and mend it.')
+            return self._report(f'It is `{name}`. Its code is open now: show("{name}").')
         self._mended.add(name)
         self.names[name] = self.yours.get(name, healthy()[0][name])
+        self._run()
         turn = words(name)[self._planted[name]]
         return self._report(f"It is `{name}`: {turn.name}. {turn.why}")
 
@@ -194,7 +200,7 @@ class Boss:
         return Text(sources(tuple(self._planted.items()))[name])
 
     def check(self, *functions: Callable) -> Report:
-        """Put mended functions into the program, and say whether they are right.
+        """Put mended functions into the program, run it again, and say whether they are right.
 
         Args:
             functions: named as in the program, and rightly accused.
@@ -204,7 +210,11 @@ class Boss:
         """
         for function in functions:
             self._check_open(getattr(function, "__name__", repr(function)))
-        return self._report("\n".join(map(self._judge, functions)))
+        mended = len(self._mended)
+        text = "\n".join(map(self._judge, functions))
+        if len(self._mended) > mended:
+            self._run()
+        return self._report(text)
 
     def _check_open(self, name: Any) -> None:
         _check_name(name)

@@ -130,9 +130,19 @@ def fit_scaling_law(
     Returns:
         E, A, B, alpha and beta.
 
+    Raises:
+        ValueError: fewer than three different sizes or numbers of tokens: through two points, every
+            exponent fits alike.
+
     Source: Hoffmann and others (2022), section 3.3.
     Differs: they fit logarithms, with a loss that forgives outliers, and search by gradient.
     """
+    for name, values in (("sizes", sizes), ("numbers of tokens", tokens)):
+        if len(set(values)) < 3:
+            raise ValueError(
+                f"A law needs runs of three different {name}; these have {len(set(values))}: through "
+                "fewer, every exponent fits alike. Add runs."
+            )
     N, D, L = (torch.tensor(one, dtype=torch.float64) for one in (sizes, tokens, losses))
     fits = []
     for alpha, beta in product(exponents, repeat=2):

@@ -72,7 +72,7 @@ def _(read, prompt, eos_id, max_new_tokens):
     while ids[-1] != eos_id and len(ids) != max_new_tokens:
         logits, kept = read((ids[-1],), kept)
         ids.append(int(logits.argmax()))
-    return tuple(ids)
+    return ids
 
 
 @right("top_p_filter")

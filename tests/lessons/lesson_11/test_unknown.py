@@ -153,7 +153,7 @@ def changing(ids):
 
 
 def test_no_rule_upsets_the_check(model, monkeypatch, unchecked):
-    monkeypatch.setattr(unknown, "SECONDS", 0.5)
+    monkeypatch.setattr(unknown, "ANSWER_SECONDS", 0.5)
     for rule, said in (
         (lambda ids: ids[99], "Your rule raised IndexError .* on "),
         (lambda ids: ids[:-1], "Return 24 guesses for 24 tokens: yours are 23"),

@@ -1,6 +1,7 @@
 """Figures of language models' losses: the limits of counting, overtaking, which size is best."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.colors import ListedColormap
@@ -60,7 +61,7 @@ def overtaking(title: str, reached: Mapping[int, float], levels: Mapping[str, fl
     """
     steps, values = list(reached), list(reached.values())
     passed = {name: _passes(steps, values, level) for name, level in levels.items()}
-    details = [f"{name}: {levels[name]:.2f}, passed " + (f"at step {at:.0f}" if at else "never")
+    details = [f"{name}: {levels[name]:.2f}, passed {at.words if at else 'never'}"
             for name, at in passed.items()]  # fmt: skip
     alt = f"From {values[0]:.2f} bits at step {steps[0]} to {values[-1]:.2f} at step {steps[-1]}."
     picture, axes = figure(title, f"{alt} {'; '.join(map(printable, details))}.", 8.0, 3.4)
@@ -68,8 +69,8 @@ def overtaking(title: str, reached: Mapping[int, float], levels: Mapping[str, fl
     for i, (name, level) in enumerate(levels.items(), start=1):
         axes.plot(steps, [level] * len(steps), STYLES[i], color=COLORS[i], label=printable(name))
         if at := passed[name]:
-            axes.scatter(at, level, 80, facecolors="none", edgecolors=COLORS[i], linewidths=2)
-            axes.annotate(f"step {at:.0f}", (at, level), (8, 7), textcoords="offset points",
+            axes.scatter(at.step, level, 80, facecolors="none", edgecolors=COLORS[i], linewidths=2)
+            axes.annotate(at.words, (at.step, level), (8, 7), textcoords="offset points",
                           fontsize=9, color=COLORS[i])  # fmt: skip
     axes.set(xlabel="step", ylabel=BITS)
     picture.subplots_adjust(right=0.74)
@@ -77,12 +78,20 @@ def overtaking(title: str, reached: Mapping[int, float], levels: Mapping[str, fl
     return picture
 
 
-def _passes(steps: Sequence[int], values: Sequence[float], level: float) -> float | None:
-    """Return where a falling line first reaches a level."""
+class _Passed(NamedTuple):
+    """Where a line passes a level: a point on the line, and between which steps that was seen."""
+
+    step: float
+    words: str
+
+
+def _passes(steps: Sequence[int], values: Sequence[float], level: float) -> _Passed | None:
+    """Return where a falling line first passes a level."""
     for i in range(1, len(steps)):
         if values[i] <= level < values[i - 1]:
             share = (values[i - 1] - level) / (values[i - 1] - values[i])
-            return steps[i - 1] + share * (steps[i] - steps[i - 1])
+            at = steps[i - 1] + share * (steps[i] - steps[i - 1])
+            return _Passed(at, f"between steps {steps[i - 1]} and {steps[i]}")
     return None
 
 

@@ -119,10 +119,10 @@ def mend(model: AttentionOnlyDecoder, seed: int) -> None:
     model.requires_grad_(False)
 
 
-def one_block(seed: int) -> float:
+def one_block(seed: int, mixed: induction.Batch) -> float:
     model = new_model(seed, n_layers=1)
     train(model, RepeatedSequences(seed=seed), induction.TRAINING)
-    return round(induction.repeated_accuracy(model, induction.held_out_batch()), 4)
+    return round(induction.repeated_accuracy(model, mixed), 4)
 
 
 def main() -> None:
@@ -137,7 +137,7 @@ def main() -> None:
             if warm_up != WARM_UPS[0]:  # what `TRAINING` comes to
                 continue
             one = {"seed": seed, "right": round(induction.repeated_accuracy(model, mixed), 4)}
-            one |= {"one_block": one_block(seed), **read_weights(model)}
+            one |= {"one_block": one_block(seed, mixed), **read_weights(model)}
             one |= {"agreement": agreement(model, mixed), "prefix": by_prefix(model)}
             one["circuit"] = circuit_of(model)
             mend(model, seed)

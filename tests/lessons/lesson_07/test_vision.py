@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from transformer_lesson.lessons.lesson_17 import vision
-from transformer_lesson.lessons.lesson_17.vision import (
+from transformer_lesson.lessons.lesson_07 import vision
+from transformer_lesson.lessons.lesson_07.vision import (
     CLASSES,
     VisionTransformer,
     draw_digits,

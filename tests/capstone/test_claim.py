@@ -59,7 +59,7 @@ def test_a_true_claim_holds_from_new_seeds_at_each_sides_best_rate(losses, tmp_p
         ({"wsd": 0.05}, "refuted"),
         ({"wsd": 0.0}, "not shown"),
         ({"wsd": -0.05, "constant": -0.05}, "not the reason"),
-        ({"best": 0.0005}, "no optimum"),
+        ({"best": 1e-5}, "no optimum"),
     ],
 )
 def test_verdicts(losses, change, verdict):
@@ -67,6 +67,25 @@ def test_verdicts(losses, change, verdict):
     one = claim(**FALL)
     assert one.verdict == verdict
     assert f"{one.differences()[0]:+.1f}"[0] in "+-" and one.why in repr(one)
+
+
+def test_no_difference_is_not_refuted_and_says_what_it_would_have_missed(losses):
+    losses[0].update(wsd=0.0)
+    one = claim(**FALL | {"predicts": "no difference"})
+    assert one.verdict == "not refuted" and f"less than {one.visible:.3f} nats" in one.why
+
+
+def test_a_best_rate_on_the_edge_gives_all_sides_another_if_there_is_time(losses, monkeypatch):
+    losses[0].update(best=0.05)
+    said = []
+    one = claim(**FALL | {"say": said.append})
+    assert one.added == (0.04, 0.08) and set(one.best.values()) == {0.04}
+    assert {len(losses) for losses in one.tried.values()} == {6} and one.verdict == "held"
+    edges = [line for line in said if "is on the edge" in line]
+    assert [line.rpartition(" ")[2] for line in edges] == ["0.04.", "0.08."]
+    assert "0.04, 0.08 because" in one._repr_html_()
+    monkeypatch.setattr(module._Runs, "seconds", 400.0)
+    assert claim(**FALL).verdict == "no optimum"
 
 
 def test_the_rule_errs_as_often_as_it_says(losses):

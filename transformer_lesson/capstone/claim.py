@@ -3,7 +3,8 @@
 `claim` asks for what a fair comparison needs, refuses what would make it unfair, trains, and says
 what came out, how often its rule would be wrong and what it could not have seen.
 
-1. Each side is tried at the same rates, with two seeds.
+1. Each side is tried at the same rates, with two seeds; where a side's best one is the first or the
+   last, all sides get another.
 2. Each side, at its own best rate, learns from new seeds that chose nothing. All sides of a seed
    read the same batches.
 3. The verdict rests on the differences of pairs: change minus baseline, control minus baseline.
@@ -13,7 +14,7 @@ import base64
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from pathlib import Path
@@ -40,6 +41,7 @@ LENGTH, BATCH_SIZE, VALIDATED = 64, 16, 4096  # characters in a window, windows,
 SIZES = {"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 256, "dropout": 0.0}
 TRAINING = {"schedule": "cosine", "warmup_steps": 20}
 ALIKE = 0.02  # share by which the sizes of two models may differ
+MOST_RATES = 8  # after widening
 PREDICTIONS = ("lower", "higher", "no difference")
 Side = Mapping[str, Any]
 
@@ -61,7 +63,7 @@ class Claim:
         says: the claim, in words.
         sides: by name, what differs from the course's small GPT.
         predicts: of the change's loss beside the baseline's.
-        rates: tried on each side.
+        rates: tried on each side, in order.
         steps: of each run.
         source: name of the text.
         sizes: parameters of each side's model.
@@ -69,6 +71,7 @@ class Claim:
         best: each side's best rate.
         pairs: by side, the loss of each new seed at that rate, nats per character.
         seconds: all runs together.
+        added: those of the rates that were not asked for, because a side's best was on an edge.
     """
 
     says: str
@@ -82,6 +85,7 @@ class Claim:
     best: Mapping[str, float] = field(default_factory=dict)
     pairs: Mapping[str, list[float]] = field(default_factory=dict)
     seconds: float = 0.0
+    added: tuple[float, ...] = ()
 
     def differences(self, side: str = "change", other: str = "baseline") -> list[float]:
         """Return one side's loss minus the other's, seed by seed, in nats per character."""
@@ -90,14 +94,14 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """ "held", "refuted", "not shown", "not the reason" or "no optimum" (see `why`)."""
+        """ "held", "refuted", "not refuted", "not shown", "not the reason" or "no optimum"."""
         if self.on_edge:
             return "no optimum"
         found = direction(self.differences())
         if found != self.predicts:
             return "not shown" if found == "no difference" else "refuted"
         if found == "no difference":
-            return "not shown"
+            return "not refuted"
         beyond_control = direction(self.differences("change", "control"))
         return "held" if beyond_control == found else "not the reason"
 
@@ -109,37 +113,30 @@ class Claim:
     @property
     def why(self) -> str:
         """The verdict in sentences."""
-        seen = f"The change's loss minus the baseline's: {_interval(self.differences())}."
-        control = f"The control's: {_interval(self.differences('control'))}."
-        return {
-            "held": f"As predicted, and the control does not do it. {seen} {control}",
-            "refuted": f"It went the other way. {seen} {control}",
-            "not shown": f"The interval holds 0: these seeds show no difference. {seen} {control}",
+        seen = f"Change minus baseline: {_interval(self.differences())}. "
+        seen += f"Control minus baseline: {_interval(self.differences('control'))}."
+        edge = " and ".join(self.on_edge)
+        told = {
+            "held": "As predicted, and the control does not do it.",
+            "refuted": "It went the other way.",
+            "not refuted": "As predicted, no difference was seen. These seeds would often miss one "
+            f"of less than {self.visible:.3f} nats.",
+            "not shown": "A difference was predicted, but the interval holds 0: these seeds show "
+            "none.",
             "not the reason": "As predicted, but the control does as much: what you changed need "
-            f"not be the reason. {seen} {control}",
-            "no optimum": f"The best rate of {' and '.join(self.on_edge)} is the first or the last "
-            "that was tried, so nobody knows what its best would be. Try smaller and larger rates. "
-            f"{seen} {control}",
-        }[self.verdict]
+            "not be the reason.",
+            "no optimum": f"The best rate of {edge} is the first or the last that was tried, so "
+            "nobody knows what its best would be. Pass smaller or larger rates.",
+        }
+        return f"{told[self.verdict]} {seen}"
 
     @property
     def false_alarms(self) -> float:
         """How often the rule would see a difference if there were none, from 0 to 1.
 
-        If the change did nothing, each pair's difference could as well have the other sign. This
-        is the share of all arrangements of signs in which the interval leaves out 0.
+        See `false_alarms`.
         """
-        noise = self.differences()
-        n = len(noise)
-        if n <= 12:
-            patterns: Iterable[int] = range(2**n)
-        else:
-            patterns = (random.Random(i).getrandbits(n) for i in range(4096))
-        flipped = [
-            [one if pattern >> i & 1 else -one for i, one in enumerate(noise)]
-            for pattern in patterns
-        ]
-        return fmean(direction(one) != "no difference" for one in flipped)
+        return false_alarms(self.differences(), lambda one: direction(one) != "no difference")
 
     @property
     def visible(self) -> float:
@@ -224,37 +221,122 @@ def claim(
             f"{len(registered.rates)} and {steps})."
         )
     say(f"{n_runs} runs, about {foreseen:.1f} minutes.")
-    began, done = time.monotonic(), 0
-
-    def loss_of(name: str, rate: float, seed: int) -> float:
-        nonlocal done
-        loss = trained_loss(sides[name], text, rate, seed, steps)
-        done += 1
-        if done % max(1, n_runs // 6) == 0:
-            say(f"{done} of {n_runs} runs, {time.monotonic() - began:.0f} seconds.")
-        return loss
-
-    tried = {
-        name: [[loss_of(name, rate, seed) for seed in range(TRIES)] for rate in registered.rates]
-        for name in SIDES
-    }
-    best = {}
-    for name, losses in tried.items():
-        mean, best[name] = min(zip(map(fmean, losses), registered.rates, strict=True))
-        if not math.isfinite(mean):
-            raise ValueError(f"The {name} diverged at every rate: try smaller ones.")
+    runs = _Runs(sides, text, steps, n_runs, 60 * minutes, say)
+    tried, best = _sweep(runs, registered.rates, len(SIDES) * seeds)
     pairs = {name: [] for name in SIDES}
     for seed in range(TRIES, TRIES + seeds):
         for name in SIDES:
-            pairs[name].append(loss_of(name, best[name], seed))
-    seconds = time.monotonic() - began
-    return replace(registered, tried=tried, best=best, pairs=pairs, seconds=seconds)
+            pairs[name].append(runs.loss_of(name, best[name], seed))
+    rates = tuple(sorted(tried["baseline"]))
+    return replace(
+        registered,
+        rates=rates,
+        tried={name: [losses[rate] for rate in rates] for name, losses in tried.items()},
+        best=best,
+        pairs=pairs,
+        seconds=runs.seconds,
+        added=tuple(rate for rate in rates if rate not in registered.rates),
+    )
+
+
+class _Runs:
+    """Trains sides, and says how far it is.
+
+    Args:
+        sides, text, steps: of the runs.
+        n: how many there will be.
+        most: seconds for all.
+        say: receives progress messages.
+    """
+
+    def __init__(self, sides, text, steps, n, most, say):
+        self.sides, self.text, self.steps, self.n, self.most = sides, text, steps, n, most
+        self.say, self.done, self.began = say, 0, time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since the first run began."""
+        return time.monotonic() - self.began
+
+    def loss_of(self, name: str, rate: float, seed: int) -> float:
+        """Return a run's loss on held-out text."""
+        loss = trained_loss(self.sides[name], self.text, rate, seed, self.steps)
+        self.done += 1
+        if self.done % max(1, self.n // 6) == 0:
+            self.say(f"{self.done} of {self.n} runs, {self.seconds:.0f} seconds.")
+        return loss
+
+    def afford(self, more: int, left: int) -> bool:
+        """Whether there is time for more runs, and for those that are left; if so, count them."""
+        fits = self.seconds * (1 + (more + left) / self.done) <= self.most
+        self.n += more * fits
+        return fits
+
+
+def _sweep(
+    runs: _Runs, rates: Sequence[float], left: int
+) -> tuple[dict[str, dict[float, list[float]]], dict[str, float]]:
+    """Try all sides at the same rates, and at more where a side's best is the first or the last.
+
+    Args:
+        runs: trains.
+        rates: to begin with.
+        left: runs that the comparison needs.
+
+    Returns:
+        By side, the losses at each rate; and each side's best rate.
+
+    Raises:
+        ValueError: a side diverged at every rate.
+    """
+    tried: dict[str, dict[float, list[float]]] = {name: {} for name in SIDES}
+    best: dict[str, float] = {}
+    while rates:
+        for name, losses in tried.items():
+            for rate in rates:
+                losses[rate] = [runs.loss_of(name, rate, seed) for seed in range(TRIES)]
+            best[name] = min(losses, key=lambda rate: fmean(losses[rate]))
+        low, high = min(tried["baseline"]), max(tried["baseline"])
+        wider = {low: low / 2, high: min(2 * high, (1 + high) / 2)}
+        rates = [new for edge, new in wider.items() if edge in best.values()]
+        n = len(tried["baseline"]) + len(rates)
+        if rates and n <= MOST_RATES and runs.afford(len(SIDES) * TRIES * len(rates), left):
+            ends = " and ".join(name for name in SIDES if best[name] in wider)
+            more = " and ".join(f"{rate:g}" for rate in rates)
+            runs.say(f"The best rate of {ends} is on the edge: all sides also get {more}.")
+        else:
+            rates = []
+    for name, rate in best.items():
+        if not math.isfinite(fmean(tried[name][rate])):
+            raise ValueError(f"The {name} diverged at every rate: try smaller ones.")
+    return tried, best
 
 
 def direction(differences: Sequence[float]) -> str:
     """Return "lower" or "higher" if the 95 % interval of the mean leaves out 0."""
     _, low, high = student(differences)
     return "lower" if high < 0 else "higher" if low > 0 else "no difference"
+
+
+def false_alarms(differences: Sequence[float], rule: Callable[[list[float]], bool]) -> float:
+    """Return how often a rule would see a difference if there were none, from 0 to 1.
+
+    If a change does nothing, each pair's difference could as well have the other sign. This is the
+    share of all arrangements of signs in which the rule sees a difference; of more than 12 pairs,
+    of 4,096 random ones.
+
+    Args:
+        differences: change minus baseline, one for each pair.
+        rule: whether it sees a difference in such a list.
+
+    Source: Fisher, "The Design of Experiments" (1935), chapter 3.
+    """
+    n = len(differences)
+    patterns = range(2**n) if n <= 12 else map(random.Random(n).getrandbits, [n] * 4096)
+    return fmean(
+        bool(rule([one if pattern >> i & 1 else -one for i, one in enumerate(differences)]))
+        for pattern in patterns
+    )
 
 
 def _interval(differences: Sequence[float]) -> str:
@@ -431,17 +513,24 @@ def _page(one: Claim) -> str:
     picture = drawn(one)
     image = base64.b64encode(picture.png()).decode()
     predicted = one.predicts if one.predicts == "no difference" else f"a {one.predicts} loss"
+    rates, added = (", ".join(f"{rate:g}" for rate in these) for these in (one.rates, one.added))
+    wider = f" ({added} because a side's best was on the edge)" if added else ""
     return f"""<h3>{escape(printable(one.says))}: {one.verdict}</h3>
 <p>{escape(one.why)}</p>
-<p><b>Registered before the runs.</b> Predicted: {predicted}. Each side was tried at
-{", ".join(f"{rate:g}" for rate in one.rates)} with {TRIES} seeds, and compared at its own best rate
-with {n} others. Each run took {one.steps} steps on “{escape(printable(one.source))}”.</p>
-<table><tr><th>side</th><th>what differs</th><th>parameters</th><th>best rate</th><th>loss</th></tr>
+<p><b>Registered before the runs.</b> Predicted: {predicted}. The loss says how much a small GPT is
+surprised by text that it hasn't read, in nats per character; lower is better. All sides were tried
+at the same learning rates, {rates}{wider}, with {TRIES} seeds each. Then each learned at its own best rate from {n} new seeds, {one.steps} steps on
+“{escape(printable(one.source))}”, the sides of a seed from the same batches.</p>
+<table><tr><th>side</th><th>what differs</th><th>parameters</th><th>best rate</th>
+<th>mean loss</th></tr>
 {rows}</table>
 <img alt="{escape(picture.alt)}" src="data:image/png;base64,{image}" width="640">
-<p><b>How often is the rule wrong?</b> If the change did nothing, it would see a difference in
-{one.false_alarms:.0%} of such comparisons. A difference of {one.visible:.3f} nats it would see in
-80 of 100; a smaller one it would often miss.</p>
-<p><b>What it cannot have seen.</b> Another text, other sizes than these {one.sizes["baseline"]:,}
-parameters, longer training than {one.steps} steps, rates between those tried.</p>
-<p>{one.seconds / 60:.1f} minutes.</p>"""
+<p>Left: every rate that was tried. Right: a dot for each new seed; the bar is the 95 % interval of
+their mean.</p>
+<p><b>How often is the rule wrong?</b> It sees a difference where the interval leaves out 0. If the
+change did nothing, it would do so in {one.false_alarms:.0%} of such comparisons. A difference of
+{one.visible:.3f} nats it would see in 80 of 100; a smaller one it would often miss.</p>
+<p><b>What it cannot have seen.</b> Another text, models larger or smaller than
+{one.sizes["baseline"]:,} parameters, longer training than {one.steps} steps, rates between those
+tried.</p>
+<p>It took {one.seconds / 60:.1f} minutes.</p>"""

@@ -1,6 +1,6 @@
 """Lesson 07: the causal mask, cross-attention, the whole decoder; behind it, leaks and pictures.
 
-Long because a test for leaks is tried on seventeen models, each of which leaks in another way or not.
+Long because a test for leaks is tried on seventeen models, each leaking in another way or not.
 """
 
 import math

@@ -1,0 +1,81 @@
+"""Lesson 17: how often a rule of thumb is wrong.
+
+What `own` makes of a learner's material is not checked, nor is a learner's claim: they have no
+right answer.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations_with_replacement, permutations, product
+from statistics import fmean
+
+from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.specification import Draw, exercise
+
+
+class Rule:
+    """A rule that sees a difference in differences, or doesn't."""
+
+    def __init__(self, says: str, sees: Callable[[list[float]], bool]):
+        self.says, self.sees = says, sees
+
+    def __call__(self, differences: Sequence[float]) -> bool:
+        """Return whether it sees a difference."""
+        return bool(self.sees([float(one) for one in differences]))
+
+    def __repr__(self) -> str:
+        return f"a rule: {self.says}"
+
+
+RULES = (
+    Rule("more than half are below 0", lambda x: sum(one < 0 for one in x) > len(x) / 2),
+    Rule("all are below 0", lambda x: max(x) < 0),
+    Rule("the mean is below -0.123", lambda x: fmean(x) < -0.123),
+    Rule("the first one is below 0, and so is the sum", lambda x: x[0] < 0 and sum(x) < -1e-9),
+    Rule("the largest is above 0.55", lambda x: max(x) > 0.55),
+    Rule("the mean is above 0.234 or below -0.234", lambda x: abs(fmean(x)) > 0.234),
+)
+
+
+def _rule_inputs(draw: Draw) -> tuple:
+    """From two to seven pairs, each time under another rule."""
+    draw.sizes["pair"] = 3 if draw.small else draw.one_of((5, 3, 7, 6, 4, 2))
+    return draw.normal("pair").tolist(), draw.one_of(RULES)
+
+
+@exercise(
+    reference="transformer_lesson.capstone.claim:false_alarms",
+    make_inputs=_rule_inputs,
+    draws=len(RULES),
+    returns={"share": ""},
+    hints=(
+        "If the change did nothing, which of a pair's two losses is called the change's is an "
+        "accident. What would the other choice do to that pair's difference?",
+        "Each of n differences could as well have the other sign, so there are 2ⁿ lists that are "
+        "as likely as yours. `itertools.product((1, -1), repeat=n)` goes through all signs.",
+        "For each `signs`, ask `rule([one * sign for one, sign in zip(differences, signs)])`. "
+        "Return how many say True, divided by how many you asked.",
+    ),
+)
+def false_alarms(differences, rule):
+    """Return the share of all arrangements of signs in which a rule sees a difference."""
+    n = len(differences)
+    signs = choose(
+        [*product((1, -1), repeat=n)],
+        all_or_none=[(1,) * n, (-1,) * n],
+        one_at_a_time=[tuple(-1 if i == j else 1 for i in range(n)) for j in range(n)],
+        as_it_is_left_out=[*product((1, -1), repeat=n)][1:],
+        by_number=[*combinations_with_replacement((1, -1), n)],
+        zeros=[*product((1, 0), repeat=n)],
+    )
+    flipped = choose(
+        [[one * sign for one, sign in zip(differences, row, strict=True)] for row in signs],
+        signs_alone=signs,
+        shuffled=[*permutations(differences)],
+    )
+    seen = [rule(one) for one in flipped]
+    return choose(
+        sum(seen) / len(seen),
+        count=sum(seen),
+        silent=1 - sum(seen) / len(seen),
+        this_one=float(rule(differences)),
+    )

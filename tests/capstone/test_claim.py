@@ -48,7 +48,7 @@ def test_a_true_claim_holds_from_new_seeds_at_each_sides_best_rate(losses, tmp_p
         (kind, rate) for kind in ("cosine", "wsd", "constant") for rate in one.rates
     }
     page = one.page(tmp_path / "claim.html").read_text()
-    for part in ("held", "Registered before", "How often is the rule wrong", "cannot have seen"):
+    for part in ("<b>Held.</b>", "Registered before", "How often is the rule wrong", "cannot have seen"):
         assert part in page
     assert page.count("<tr>") == 4 and "image/png;base64" in page
 

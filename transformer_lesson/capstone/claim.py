@@ -113,8 +113,10 @@ class Claim:
     @property
     def why(self) -> str:
         """The verdict in sentences."""
-        seen = f"Change minus baseline: {_interval(self.differences())}. "
-        seen += f"Control minus baseline: {_interval(self.differences('control'))}."
+        seen = "Mean differences in nats, with 95 % intervals: "
+        seen += f"change minus baseline {_interval(self.differences())}, "
+        seen += f"control minus baseline {_interval(self.differences('control'))}, "
+        seen += f"change minus control {_interval(self.differences('change', 'control'))}."
         edge = " and ".join(self.on_edge)
         told = {
             "held": "As predicted, and the control does not do it.",
@@ -341,7 +343,7 @@ def false_alarms(differences: Sequence[float], rule: Callable[[list[float]], boo
 
 def _interval(differences: Sequence[float]) -> str:
     """Return a mean and its 95 % interval in words."""
-    return "{:+.3f} nats ({:+.3f} to {:+.3f})".format(*student(differences))
+    return "{:+.3f} ({:+.3f} to {:+.3f})".format(*student(differences))
 
 
 def _registered(says, sides, predicts, rates, steps, source) -> Claim:
@@ -515,12 +517,13 @@ def _page(one: Claim) -> str:
     predicted = one.predicts if one.predicts == "no difference" else f"a {one.predicts} loss"
     rates, added = (", ".join(f"{rate:g}" for rate in these) for these in (one.rates, one.added))
     wider = f" ({added} because a side's best was on the edge)" if added else ""
-    return f"""<h3>{escape(printable(one.says))}: {one.verdict}</h3>
-<p>{escape(one.why)}</p>
+    return f"""<h3>{escape(printable(one.says))}</h3>
+<p><b>{one.verdict.capitalize()}.</b> {escape(one.why)}</p>
 <p><b>Registered before the runs.</b> Predicted: {predicted}. The loss says how much a small GPT is
 surprised by text that it hasn't read, in nats per character; lower is better. All sides were tried
-at the same learning rates, {rates}{wider}, with {TRIES} seeds each. Then each learned at its own best rate from {n} new seeds, {one.steps} steps on
-“{escape(printable(one.source))}”, the sides of a seed from the same batches.</p>
+at the same learning rates, {rates}{wider}, with {TRIES} seeds each. Then each learned at its own
+best rate from {n} new seeds, {one.steps} steps on “{escape(printable(one.source))}”, the sides of a
+seed from the same batches.</p>
 <table><tr><th>side</th><th>what differs</th><th>parameters</th><th>best rate</th>
 <th>mean loss</th></tr>
 {rows}</table>

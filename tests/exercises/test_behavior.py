@@ -44,8 +44,8 @@ SCORES = {  # answers, and what the first sentence says
 }
 OTHERS = {
     "Changing `gamma` changes nothing in what you return.": (
-        "rms_norm",
-        lambda x, gamma, epsilon: x / x.square().mean(-1, keepdim=True).add(2 * epsilon).sqrt(),
+        "layer_norm",
+        lambda x, gamma, beta, epsilon: x / (x.var(-1, keepdim=True) + epsilon).sqrt() + beta,
     ),
     "Called twice with the same inputs, yours gives different": ("split_heads", dropped),
     "What belongs to one sentence reaches another": ("split_heads", sentences_meet),

@@ -11,7 +11,7 @@ from transformer_lesson.exercises.engine import behavior, families
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.families import of_arguments, of_results
 from transformer_lesson.exercises.engine.specification import Draw
-from transformer_lesson.model import attention, gpt, masks, norm, positions
+from transformer_lesson.model import attention, gpt, masks, positions
 from transformer_lesson.text import byte_pairs
 
 Q_K = attention.attention_scores
@@ -82,10 +82,7 @@ NAMED = {
         "apply_rotary",
         lambda x, places, base: positions.apply_rotary(x, places),
     ),
-    "`gamma` left out": (
-        "rms_norm",
-        lambda x, gamma, epsilon: 0 * norm.rms_norm(x, gamma, epsilon),
-    ),
+    "`x` left out": ("layer_norm", lambda x, gamma, beta, epsilon: 0 * x + beta),
     "a first item left out": ("apply_byte_pairs", lambda *x: byte_pairs.apply_byte_pairs(*x)[1:]),
     "1 minus the right number": (
         "pass_at_k",

@@ -48,7 +48,6 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "12/every-head": [re.compile("^loss on copying: "), re.compile("^block 16, head 0: 8")],
     "13/length-explorer": [("Window", 64)],
     "13/cache-calculator": ["128k", "1 in 6"],
-    "13/49027f01": ["20", "small", "1 of 3 will learn"],
     "15/budget-drawn": [("Weights", 34)],
     "15/one-pass-drawn": [("Score of key 1", 7)],
     "15/devices-drawn": [("Parts of a batch", 13)],

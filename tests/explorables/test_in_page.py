@@ -62,7 +62,6 @@ PLAYED = {  # what is played, from where to where
     "ModelFlow": ("written", 0, 7),
     "NormExplorer": ("step", 0, 4),
     "OnlineSoftmax": ("step", 0, 4),
-    "PaperVsPractice": ("point", 1, 40),
     "PatchExplorer": ("stage", 0, 2),
     "PipelineExplorer": ("time", 0, 21),
     "PositionalEncodingExplorer": ("position", 0, 15),  # the later one is at 49

@@ -67,6 +67,7 @@ TOLD = [  # what makes a drawing, and what it says
     (circuits.arrows, (ARROWS,), "rare: 1 of 2 features have an arrow longer than 0.5",
      "dense: 0 of 2"),
     (decoding.race, (RACE,), "beam: mouse -1.2, . -1.4"),
+    (since.by_rate, ({"old": {0.1: [2.0, 3.0], 0.2: [1.0, 2.0]}},), "old: 2.50 at 0.1, 1.50 at 0"),
     (since.lookers, (SHARE,), "3 blocks of 2 heads. Mean share 0.37; 2 heads give over half"),
 ]  # fmt: skip
 
@@ -145,8 +146,7 @@ def test_stories_are_rows_of_right_and_wrong_sentences_the_ones_without_a_mistak
 # Since 2017
 def test_differences_have_a_dot_a_seed_and_say_what_may_be_said_of_them():
     found = {"wider": [-0.2, -0.1, -0.3], "deeper": [0.1, -0.1, 0.0]}
-    verdicts = {"wider": "lower loss", "deeper": "inside the noise"}
-    made = since.differences("Claim", found, verdicts)
+    made = since.differences("Claim", found)
     axes = assert_told(made, "wider: mean -0.200, lower loss", "deeper: mean +0.000, inside")
     assert texts(axes) == ["lower loss", "inside the noise"]
     dots = [line.get_xdata() for line in axes.get_lines() if line.get_marker() == "o"]

@@ -60,9 +60,9 @@ GIVEN = ("embed", "decoder_block")
 """Functions of the forward pass that a learner is given; `translation` may try others."""
 LLAMA_PARTS = (
     *("attention_scores", "causal_mask", "scaled_dot_product_attention", "split_heads"),
-    *("merge_heads", "llama_block", "rms_norm", "swiglu", "apply_rotary", "repeat_kv"),
+    *("merge_heads", "llama_block", "apply_rotary"),
 )
-"""The same for a Llama such as SmolLM2."""
+"""The same for a Llama such as SmolLM2; `rms_norm`, `swiglu` and `repeat_kv` are given."""
 WHOLE = ("encoder_forward", "decoder_forward", "llama_block")
 """Functions that call all others, and so show failures of their interplay."""
 

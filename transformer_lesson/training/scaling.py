@@ -138,10 +138,10 @@ def fit_scaling_law(
     Differs: they fit logarithms, with a loss that forgives outliers, and search by gradient.
     """
     for name, values in (("sizes", sizes), ("numbers of tokens", tokens)):
-        if len(set(values)) < 3:
+        if (found := len(set(values))) < 3:
             raise ValueError(
-                f"A law needs runs of three different {name}; these have {len(set(values))}: through "
-                "fewer, every exponent fits alike. Add runs."
+                f"A law needs runs of three different {name}; these have {found}. Through fewer, "
+                "every exponent fits alike: add runs."
             )
     N, D, L = (torch.tensor(one, dtype=torch.float64) for one in (sizes, tokens, losses))
     fits = []

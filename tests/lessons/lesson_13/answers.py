@@ -8,71 +8,6 @@ import torch.nn.functional as F
 from tests.exercises.answers import right, wrong
 
 
-@wrong("rms_norm", "unusual", "divides its argument in place")
-def _(x, gamma, epsilon):
-    rms = torch.sqrt(x.square().mean(-1, keepdim=True) + epsilon)
-    x /= rms
-    x *= gamma
-    return x
-
-
-@right("rms_norm")
-def _(x, gamma, epsilon):
-    out = torch.empty_like(x)
-    for b in range(x.size(0)):
-        for t in range(x.size(1)):
-            token = x[b, t]
-            rms = math.sqrt(torch.dot(token, token).item() / len(token) + epsilon)
-            out[b, t] = token / rms * gamma
-    return out
-
-
-@right("rms_norm")
-def _(x, gamma, epsilon):
-    d_model = x.size(-1)
-    length = torch.linalg.vector_norm(x.double(), dim=-1, keepdim=True)
-    scale = torch.rsqrt(length**2 / d_model + epsilon)
-    return (x * scale * gamma).to(x.dtype)
-
-
-@wrong("swiglu", "unusual", "F.linear multiplies by the transposed matrices")
-def _(x, W_gate, W_up, W_down):
-    gate = F.silu(F.linear(x, W_gate))
-    return F.linear(gate * F.linear(x, W_up), W_down)
-
-
-@wrong("swiglu", "unusual", "a dropout that is never switched off")
-def _(x, W_gate, W_up, W_down):
-    hidden = F.silu(x @ W_gate) * (x @ W_up)
-    return F.dropout(hidden, 0.1) @ W_down
-
-
-@wrong("swiglu", "unusual", "takes the first text's gate for every text")
-def _(x, W_gate, W_up, W_down):
-    gate = F.silu(x[0] @ W_gate)
-    return (gate * (x @ W_up)) @ W_down
-
-
-@right("swiglu")
-def _(x, W_gate, W_up, W_down):
-    d_ff = W_gate.shape[1]
-    both = x @ torch.cat([W_gate, W_up], dim=1)  # (batch, n, 2 d_ff)
-    gate, up = both[..., :d_ff], both[..., d_ff:]
-    return (up * gate / (1 + torch.exp(-gate))) @ W_down
-
-
-@right("swiglu")
-def _(x, W_gate, W_up, W_down):
-    texts = []
-    for text in x.double():
-        tokens = []
-        for token in text:
-            z = token @ W_gate.double()
-            tokens.append((z * z.sigmoid() * (token @ W_up.double())) @ W_down.double())
-        texts.append(torch.stack(tokens))
-    return torch.stack(texts).to(x.dtype)
-
-
 @wrong("apply_rotary", "unusual", "a table of 2048 positions, position 2048 fails")
 def _(x, positions, base=10000.0):
     d = x.size(-1)
@@ -162,53 +97,6 @@ def _(x, positions, base=10000.0):
     return turned.flatten(-2)
 
 
-@wrong("repeat_kv", "unusual", "a view of an expanded tensor, which fails")
-def _(x, n_groups):
-    b, h, n, d = x.shape
-    return x.unsqueeze(2).expand(-1, -1, n_groups, -1, -1).view(b, h * n_groups, n, d)
-
-
-@wrong(
-    "repeat_kv",
-    "unusual",
-    "view refuses an x that is not contiguous, such as a transposed one",
-)
-def _(x, n_groups):
-    b, h, n, d = x.shape
-    flat = x.view(b, h, n * d)
-    copies = torch.stack([flat] * n_groups, dim=2)
-    return copies.reshape(b, h * n_groups, n, d)
-
-
-@wrong("repeat_kv", "unusual", "returns x as it is for kv_head = 1")
-def _(x, n_groups):
-    if x.size(1) == 1 or n_groups == 1:
-        return x  # broadcasts over the query heads anyway
-    return x.repeat_interleave(n_groups, dim=1)
-
-
-@wrong("repeat_kv", "unusual", "the order of the axes in memory mixes the tokens of the copies")
-def _(x, n_groups):
-    b, h, n, d = x.shape
-    copies = x.unsqueeze(3).expand(b, h, n, n_groups, d)  # the new axis stands after n
-    return copies.reshape(b, h * n_groups, n, d)
-
-
-@right("repeat_kv")
-def _(x, n_groups):
-    index = torch.arange(x.size(1) * n_groups) // n_groups
-    return x.index_select(1, index)
-
-
-@right("repeat_kv")
-def _(x, n_groups):
-    b, h, n, d = x.shape
-    out = x.new_empty(b, h * n_groups, n, d)
-    for g in range(n_groups):
-        out[:, g::n_groups] = x
-    return out
-
-
 @right("cut_off")
 def _(weights, window):
     kept = torch.ones_like(weights[0]).tril().triu(1 - window)
@@ -273,3 +161,74 @@ def _(state, q, k, v):
 def _(state, q, k, v):
     state = state + 0.5 * torch.outer(k, v - k @ state)
     return q @ state, state
+
+
+@right("counts")
+def _(differences):
+    n = differences.shape[1]
+    t = differences.mean(1) / (differences.std(1) / n**0.5)
+    return t.abs() > {3: 2.92, 5: 2.132, 10: 1.833}[n]  # Student's t, one in ten
+
+
+@right("counts")
+def _(differences):
+    said = []
+    for row in differences.tolist():
+        mean = sum(row) / len(row)
+        variance = sum((x - mean) ** 2 for x in row) / (len(row) - 1)
+        said.append(mean**2 > 9 * variance / len(row))
+    return torch.tensor(said)
+
+
+@right("counts")
+def _(differences):  # a rule of distances whose factor falls with the number of seeds
+    distance = differences.amax(1) - differences.amin(1)
+    factor = {3: 0.95, 5: 0.5, 10: 0.25}[differences.size(1)]
+    return differences.mean(1).abs() > factor * distance
+
+
+@wrong("counts", "unusual", "one rule for all comparisons together")
+def _(differences):
+    error = differences.std() / differences.numel() ** 0.5
+    return (differences.mean() > 3 * error).expand(len(differences))
+
+
+@wrong("counts", "unusual", "a fixed number of nats, which suits noise of one size")
+def _(differences):
+    return differences.mean(1).abs() > 0.02
+
+
+@wrong("counts", "unusual", "the median of three, whatever there are")
+def _(differences):
+    return differences.sort(1).values[:, 1].abs() > 3 * differences.std(1) / 3**0.5
+
+
+@right("at_their_best")
+def _(old, new):
+    rows, edge = [], False
+    for losses in (old, new):
+        means = [row.mean().item() for row in losses]
+        place = min(range(len(means)), key=means.__getitem__)
+        rows.append(losses[place])
+        edge = edge or place == 0 or place == len(means) - 1
+    return rows[1] - rows[0], edge
+
+
+@right("at_their_best")
+def _(old, new):
+    i, j = (int(x.sum(-1).argmin()) for x in (old, new))
+    inside = 0 < i < old.shape[0] - 1 and 0 < j < new.shape[0] - 1
+    return torch.sub(new[j], old[i]), not inside
+
+
+@wrong("at_their_best", "unusual", "the difference of the means in the place of each seed's")
+def _(old, new):
+    i, j = old.mean(1).argmin(), new.mean(1).argmin()
+    edge = bool(i in (0, len(old) - 1) or j in (0, len(new) - 1))
+    return (new[j].mean() - old[i].mean()).expand(old.size(1)), edge
+
+
+@wrong("at_their_best", "unusual", "forgets the lower edge of both grids")
+def _(old, new):
+    i, j = int(old.mean(1).argmin()), int(new.mean(1).argmin())
+    return new[j] - old[i], i == len(old) - 1 or j == len(new) - 1

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from tests.parity import assert_equal
-from transformer_lesson.lessons.lesson_13 import longer
-from transformer_lesson.lessons.lesson_13.longer import read_otherwise, seeing, stored_reader
+from transformer_lesson.lessons.lesson_13 import longer, sinks
+from transformer_lesson.lessons.lesson_13.longer import read_otherwise, stored_reader
+from transformer_lesson.lessons.lesson_13.sinks import seeing
 from transformer_lesson.model.masks import causal_mask, window_mask
 from transformer_lesson.model.positions import stretched_frequencies
 
@@ -54,10 +55,21 @@ def test_the_stored_model_is_the_one_of_the_table():
         assert ours == pytest.approx(kept, abs=0.03)
 
 
-def test_the_stored_table_is_whole():
+def test_the_stored_table_is_whole_and_each_best_rate_has_neighbors():
     assert longer.quarters(torch.arange(8.0)) == [0.5, 2.5, 4.5, 6.5]
     table = longer.stored()
-    assert set(longer.RECIPES) < set(table) and len(table) == len(longer.RECIPES) + 8
+    assert set(longer.KINDS) < set(table) and len(table) == 3 + 3 + 3 + 4 * len(longer.RATES)
     assert all([len(run) for run in runs] == [4, 4, 4] for runs in table.values())
     last = {name: fmean(run[-1] for run in runs) for name, runs in table.items()}
     assert last["window 32"] < last["by parts"] < last["no positions"] < last["rotary"] - 0.3
+    for way in ("unchanged", "interpolation", "raised base", "by parts"):
+        rate, runs = longer.best_of(way)
+        assert 0 < longer.RATES.index(float(rate)) < len(longer.RATES) - 1
+        assert runs == table[f"{way}, 30 steps at {rate}"]
+
+
+def test_the_stored_passages_are_whole():
+    for one in sinks.stored():
+        assert 0 < one.firsts < one.cut < 1
+        assert len(one.losses) == 5 and sinks.ALONE in one.losses
+    assert len(sinks.stored()) == sinks.TEXTS

@@ -1,13 +1,17 @@
 """Each change does what it says, alone, and what is stored is whole."""
 
+from statistics import fmean
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from tests.parity import assert_equal
 from transformer_lesson.lessons.lesson_13 import variants
+from transformer_lesson.lessons.lesson_13.since_2017 import LAST, at_their_best, ladder
 from transformer_lesson.lessons.lesson_13.variants import (
     CHANGES,
+    RATES,
     Recipe,
     build,
     optimizers,
@@ -33,38 +37,11 @@ def test_all_models_begin_with_the_same_weights_and_predict(base, change):
         assert torch.equal(ours.self_attention.W_V.weight, theirs.self_attention.W_V.weight)
     with torch.no_grad():
         same = torch.allclose(model(IDS), base(IDS), atol=1e-6)
-    assert same == (change == "nothing") or change == "logit cap"  # which touches large ones only
+    assert same == (change == "nothing")
 
 
-def test_a_local_layer_sees_sixteen():
-    for layer in (0, 1):
-        model = build(Recipe(f"block {layer} local"), seed=3).eval()
-        block, x = model.decoder[layer], torch.randn(1, 40, 64)
-        other = torch.cat([torch.randn(1, 1, 64), x[:, 1:]], dim=1)
-        changed = (block(x, None) - block(other, None)).abs().amax((0, 2)) > 1e-6
-        assert changed.tolist() == [True] * 16 + [False] * 24
-
-
-@torch.no_grad()
-def test_norms_stand_where_they_should():
-    x, norm = torch.randn(1, 5, 64), torch.nn.RMSNorm(64, eps=1e-5)
-    assert_equal(variants.norm_after(x, torch.sin, norm), x + norm(x.sin()))
-    both = torch.nn.ModuleList([norm, torch.nn.RMSNorm(64)])
-    both[1].weight.fill_(3.0)
-    assert_equal(variants.norms_around(x, torch.sin, both), x + both[1](norm(x).sin()))
-
-
-@torch.no_grad()
-def test_every_query_and_key_has_one_size_and_every_logit_a_limit():
-    model = build(Recipe("QK-norm"), seed=3).eval()
-    with record(model) as run:
-        model(IDS)
-    for name in ("queries", "keys"):
-        sizes = run[f"decoder.1.self_attention.{name}"].square().mean(-1)
-        assert_equal(sizes, torch.ones_like(sizes))
-    capped = build(Recipe("logit cap"), seed=3).eval()
-    capped.embedding.weight.mul_(50)
-    assert 20 < capped(IDS).abs().max() <= 30
+def test_a_recipe_may_be_any_step_of_the_ladder():
+    assert build(Recipe(rung="2017"), seed=3).config == ladder()["2017"]
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -117,19 +94,14 @@ def test_muon_moves_the_matrices_of_the_blocks_and_nothing_else(base):
 
 
 @pytest.mark.slow
-def test_what_is_added_to_a_loss():
+def test_the_balance_is_added_to_a_loss():
     batch = variants.since_2017.text().validation[0]
-    second = torch.nn.Linear(64, batch.labels.max() + 90, bias=False)
 
-    def loss(**choices):
-        recipe = Recipe(**choices)
-        return variants.loss_of(build(recipe, seed=3), batch, recipe, second).item()
+    def loss(balance):
+        recipe = Recipe("8 experts, top 1", balance=balance)
+        return variants.loss_of(build(recipe, seed=3), batch, recipe).item()
 
-    plain = loss()
-    assert loss(z_loss=0.1) - plain > 0.1  # ln 90 squared, about 20, times 0.1
-    assert loss(second=0.5) - plain == pytest.approx(0.5 * 5, abs=1)
-    change = "8 experts, top 1"
-    assert loss(change=change, balance=1.0) - loss(change=change, balance=0.0) > 2  # two layers
+    assert loss(1.0) - loss(0.0) > 2  # two layers
 
 
 @pytest.mark.slow
@@ -141,9 +113,26 @@ def test_a_run_is_repeated_to_the_digit():
     assert not torch.equal(one, variants.trained(recipe, seed=2).projection.weight)
 
 
-def test_what_is_stored_is_whole():
-    assert list(variants.stored()) == list(variants.RECIPES)
-    for name, kept in variants.stored().items():
-        assert len(kept.losses) == 3
-        assert len(kept.shares) == 2 * ("experts" in name)
-        assert all(sum(shares) == pytest.approx(1, abs=0.01) for shares in kept.shares)
+def test_what_is_stored_is_whole_and_each_best_rate_has_neighbors():
+    runs = variants.stored()
+    assert list(runs) == list(variants.RECIPES) and [*ladder()] == [*runs][:7]
+    for name, kept in runs.items():
+        assert tuple(kept.losses) == variants.rates_of(name)
+        many = 10 if name in ladder() or name == "Muon" else 3
+        wanted = [many if rate == kept.best_rate() else 3 for rate in kept.losses]
+        assert [*map(len, kept.losses.values())] == wanted
+        if len(kept.losses) > 1:
+            assert 0 < [*kept.losses].index(kept.best_rate()) < len(kept.losses) - 1, name
+        shares = [share for seed in kept.shares for share in seed]
+        assert len(shares) == 6 * ("experts" in name)
+        assert all(sum(share) == pytest.approx(1, abs=0.01) for share in shares)
+
+
+def test_differences_are_those_of_the_best_rates():
+    runs = variants.stored()
+    old, new = runs[LAST], runs["linear attention"]
+    assert [*old.losses] == [*RATES]
+    grids = [torch.tensor([v[:3] for v in one.losses.values()]).double() for one in (old, new)]
+    found, edge = at_their_best(*grids)
+    assert variants.differences(LAST, "linear attention") == pytest.approx(found.tolist())
+    assert not edge and old.best() == min(old.losses.values(), key=lambda some: fmean(some[:3]))

@@ -1,9 +1,7 @@
-"""Lesson 13: what today's models do in the places where the paper did something else.
-
-Long because seven parts were exchanged, and each is an exercise with mistakes of its own.
-"""
+"""Lesson 13: what replaced the paper's parts, and how to tell what a replacement is worth."""
 
 import math
+from functools import cache, lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -12,102 +10,7 @@ from torch import Tensor
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
-
-
-def _rms_norm_inputs(draw: Draw) -> tuple:
-    """A large epsilon shows where it is added, small tokens and a token of zeros that it is."""
-    epsilon = draw.one_of((1e-5, 0.5, 1e-5, 1e-4, 1e-5, 0.0))
-    if draw.number == 4:
-        draw.sizes["n"] = 1
-    draw.size("d_model", at_least=2)
-    x = draw.normal("batch n d_model")
-    if draw.number == 2:
-        x = x.double().mT.contiguous().mT
-    if draw.number in (3, 5):
-        x = 0.01 * x
-    if draw.number == 3:
-        x[0, 0] = 0.0
-    return x, draw.positive("d_model"), epsilon
-
-
-@breaks("a mean square that is not 1")
-def _mean_square_is_one(answer, inputs: tuple, result: Tensor) -> str | None:
-    x, gamma, epsilon = inputs
-    if epsilon > 1e-3 or (x * x).mean(dim=-1).min() < 0.01:
-        return None
-    square = ((result / gamma) ** 2).mean(dim=-1)
-    wrong = (square - 1).abs()
-    if wrong.max() < 0.02:
-        return None
-    return (
-        "Before gamma, the mean of each token's squared numbers must be 1. "
-        f"Yours reaches {square.flatten()[wrong.argmax()]:.4g}.\n"
-        "Over which axis do you take the mean, and of what?"
-    )
-
-
-@exercise(
-    reference="transformer_lesson.model.norm:rms_norm",
-    make_inputs=_rms_norm_inputs,
-    draws=6,
-    returns={"normalized": "batch n d_model"},
-    hints=(
-        "LayerNorm without its mean and its beta. What is left to divide by is the root of "
-        "the mean of the squares of each token's own numbers.",
-        "`(x * x).mean(dim=-1, keepdim=True)` is the mean square, shape (batch, n, 1). "
-        "Epsilon is added to it, inside the root.",
-        "`x / (mean_square + epsilon).sqrt() * gamma`.",
-    ),
-    invariants=(_mean_square_is_one,),
-)
-def rms_norm(x, gamma, epsilon):
-    """Return x / sqrt(mean(x^2) + epsilon) * gamma, token by token."""
-    epsilon = choose(
-        epsilon,
-        library_default=torch.finfo(x.dtype).eps,
-        next_to_nothing=1e-24,
-        none_for_0=epsilon or 1e-5,
-        squared_epsilon=epsilon**2,
-    )
-    distance = x - x.mean(-1, keepdim=True)
-    size = _size(x, distance, epsilon)
-    numbers = choose(x, mean_subtracted=distance)
-    normalized = choose(numbers / size, multiplied=numbers * size)
-    gamma = choose(gamma, no_gamma=1.0, one_plus_gamma=1 + gamma)
-    return normalized * gamma
-
-
-def _size(x, distance, epsilon):
-    """Return the root mean square of each token's numbers."""
-    squares = choose(x * x, deviation=distance**2, mean_subtracted=distance**2, absolute=x.abs())
-    mean = choose(
-        squares.mean(-1, keepdim=True),
-        sum_of_squares=squares.sum(-1, keepdim=True),
-        divided_outside_the_root=squares.sum(-1, keepdim=True),
-        over_tokens=squares.mean(-2, keepdim=True),
-        over_a_sentence=squares.mean((1, 2), keepdim=True),
-        over_everything=squares.mean(),
-        one_fewer=squares.sum(-1, keepdim=True) / (x.size(-1) - 1),
-    )
-    return choose(
-        (mean + epsilon).sqrt(),
-        epsilon_outside=mean.sqrt() + epsilon,
-        divided_outside_the_root=(mean + epsilon).sqrt() / x.size(-1),
-        no_root=mean + epsilon,
-        absolute=mean + epsilon,
-        epsilon_as_a_limit=mean.clamp(min=epsilon).sqrt(),
-    )
-
-
-def _swiglu_inputs(draw: Draw) -> tuple:
-    single = draw.one_of(("", "n", "", "batch"))
-    if single:
-        draw.sizes[single] = 1
-    x = draw.normal("batch n d_model")
-    W_gate, W_up, W_down = map(draw.normal, ("d_model d_ff", "d_model d_ff", "d_ff d_model"))
-    if draw.number == 2:
-        return x.double(), W_gate.double(), W_up.double(), W_down.double()
-    return 100 * x if draw.number == 3 else x, W_gate, W_up, W_down
+from transformer_lesson.lessons.lesson_13 import since_2017
 
 
 def _rotary_inputs(draw: Draw) -> tuple:
@@ -184,42 +87,6 @@ def apply_rotary(x, positions, base=10000.0):
     )
 
 
-@exercise(
-    reference="transformer_lesson.model.feed_forward:swiglu",
-    make_inputs=_swiglu_inputs,
-    draws=4,
-    returns={"output": "batch n d_model"},
-    hints=(
-        "Two maps widen x to d_ff, and their results are multiplied number by number. A third "
-        "map narrows the product.",
-        "Only the gate goes through swish, z * sigmoid(z), which PyTorch calls `F.silu`. The "
-        "other stays linear.",
-        "`gate = x @ W_gate`; the hidden layer is `gate * gate.sigmoid() * (x @ W_up)`.",
-    ),
-)
-def swiglu(x, W_gate, W_up, W_down):
-    """Return (swish(x W_gate) * x W_up) W_down."""
-    W_gate, W_up = choose((W_gate, W_up), exchanged=(W_up, W_gate))
-    gate = x @ W_gate
-    up = choose(x @ W_up, gate_twice=gate)
-    opened = choose(
-        F.silu(gate),
-        sigmoid=gate.sigmoid(),
-        relu=gate.relu(),
-        gelu=F.gelu(gate),
-        no_activation=gate,
-        hard_swish=F.hardswish(gate),
-    )
-    hidden = choose(opened * up, added=opened + up, over_the_product=F.silu(gate * up))
-    output = hidden @ W_down
-    return choose(
-        output,
-        residual=x + output,
-        activated_again=F.silu(output),
-        scaled=output / hidden.size(-1) ** 0.5,
-    )
-
-
 def _angles(positions, base, half):
     """Return each pair's angle at each position, shape (n, d_head / 2)."""
     positions = choose(
@@ -234,41 +101,155 @@ def _angles(positions, base, half):
     return choose(angle, degrees=angle.deg2rad())
 
 
-def _repeat_inputs(draw: Draw) -> tuple:
-    """One key head, one query head for each, one token, one sentence."""
-    single = draw.one_of(("", "", "", "kv_head", "batch", "n"))
-    if single:
-        draw.sizes[single] = 1
-    draw.size("kv_head", at_least=2)
-    n_groups = draw.one_of((3, 2, 4, 3, 1, 5))
-    draw.sizes["head"] = draw.size("kv_head") * n_groups
-    x = draw.normal("batch kv_head n d_head")
-    return x.mT.contiguous().mT if draw.number == 2 else x, n_groups
+ROWS, SCALES = 2000, (0.02, 1.0)  # comparisons, and how far the differences of seeds scatter
+
+
+@cache
+def _simulated(seeds: int, effect: float) -> Tensor:
+    """Return comparisons between models whose losses really differ by `effect` deviations."""
+    generator = torch.Generator().manual_seed(seeds)
+    scales = torch.tensor(SCALES).repeat(ROWS // 2)[:, None]
+    return scales * (torch.randn(ROWS, seeds, generator=generator) + effect)
+
+
+@lru_cache(maxsize=16)
+def _says(answer, seeds: int, effect: float) -> float:
+    """Return in what share of those comparisons a rule says that the difference counts."""
+    return answer(_simulated(seeds, effect).clone()).double().mean().item()
+
+
+@breaks("a rule that finds differences where there are none")
+def _few_false_alarms(answer, inputs: tuple, result: Tensor) -> str | None:
+    for seeds in (3, 5, 10):
+        alarms = _says(answer, seeds, 0.0)
+        if alarms > 0.115:  # one in ten, and what chance may add in 2,000
+            return (
+                f"We changed nothing and compared {ROWS:,} times, with {seeds} seeds each. Your "
+                f"rule says that the difference counts in {alarms:.0%} of them. One in ten is the "
+                "most."
+            )
+    return None
+
+
+@breaks("a rule that overlooks true differences")
+def _finds_what_is_there(answer, inputs: tuple, result: Tensor) -> str | None:
+    for effect, what in ((1.0, "higher"), (-1.0, "lower")):
+        found = _says(answer, 10, effect)
+        if found < 0.48:
+            return (
+                f"Ten seeds, and the new loss is truly {what} by one standard deviation. Your rule "
+                f"finds that in {found:.0%} of {ROWS:,} comparisons. It should in half of them."
+            )
+    return None
+
+
+def _judged(answer, differences: Tensor) -> Tensor:
+    """Return what a rule says; what ours says for each rule that is as good as it has to be."""
+    result = answer(differences)
+    is_rule = isinstance(result, Tensor) and result.dtype == torch.bool
+    if not is_rule or result.shape != differences.shape[:1]:
+        return result
+    if any(rule(answer, (), result) for rule in (_few_false_alarms, _finds_what_is_there)):
+        return result
+    return since_2017.counts(differences)
+
+
+def _counts_inputs(draw: Draw) -> tuple:
+    """Three seeds, five and ten; one comparison; any size of noise, and no difference at all."""
+    draw.sizes["seed"] = draw.one_of((3, 10, 5, 3))
+    if draw.number == 3:
+        draw.sizes["comparison"] = 1
+    elif not draw.small:
+        draw.sizes["comparison"] = 17
+    noise = draw.normal("comparison seed")
+    steps = torch.linspace(-2.5, 2.5, noise.size(0))[:, None]
+    differences = noise + steps if noise.size(0) > 1 else noise
+    return (differences.double() if draw.number == 2 else differences * draw.one_of(SCALES),)
 
 
 @exercise(
-    reference="transformer_lesson.model.attention:repeat_kv",
-    make_inputs=_repeat_inputs,
-    draws=6,
-    returns={"repeated": "batch head n d_head"},
+    reference="transformer_lesson.lessons.lesson_13.since_2017:counts",
+    make_inputs=_counts_inputs,
+    draws=4,
+    returns={"counts": "comparison"},
     hints=(
-        "Neighbors share: with 2 key heads and n_groups = 3, query heads 0, 1, 2 read key "
-        "head 0, and 3, 4, 5 read key head 1.",
-        "Heads are axis 1. `repeat` writes 0, 1, 0, 1; `repeat_interleave` writes 0, 0, 1, 1. "
-        "Which is wanted?",
-        "`x.repeat_interleave(n_groups, dim=1)`.",
+        "Ten seeds tell more about the mean than three do. What could the mean be compared with "
+        "that gets smaller when there are more seeds?",
+        "The mean of n numbers scatters by their standard deviation divided by the root of n: its "
+        "standard error. How many of those must the mean be away from 0?",
+        "`error = differences.std(dim=1) / differences.size(1) ** 0.5`. Twice that is too little "
+        "for three seeds; try three times.",
+    ),
+    invariants=(_few_false_alarms, _finds_what_is_there),
+    trial=_judged,
+)
+def counts(differences):
+    """Say of which comparisons the mean is beyond three standard errors."""
+    n, mean = differences.size(1), differences.mean(1)
+    deviation = differences.std(1)
+    errors = choose(3, two_errors=2, one_error=1)
+    limit = choose(
+        errors * deviation / n**0.5,
+        three_deviations=3 * deviation,
+        one_deviation=deviation,
+        divided_by_n=3 * deviation / n,
+        largest_distance=differences.amax(1) - differences.amin(1),
+    )
+    size = choose(mean.abs(), higher_alone=mean, lower_alone=-mean)
+    signs = (differences > 0).all(1) | (differences < 0).all(1)
+    return choose(size > limit, signs_alone=signs, noise_instead=size <= limit)
+
+
+def _fair_inputs(draw: Draw) -> tuple:
+    """Best rates in the middle and at either edge; grids of unequal length; one seed."""
+    draw.sizes["seed"] = 1 if draw.number == 4 else draw.size("seed", at_least=3)
+    places = ((2, 1), (0, 2), (1, 3), (3, 0), (1, 1), (2, 2))[draw.number % 6]
+    grids = []
+    for rates, place in zip((5, 4), places, strict=True):
+        away = (torch.arange(rates) - place)[:, None].abs()
+        grids.append(2 + 0.2 * away + 0.3 * draw.normal("1 seed") + 0.08 * _runs(draw, rates))
+    return (grids[0].double(), grids[1].double()) if draw.number == 3 else tuple(grids)
+
+
+def _runs(draw: Draw, rates: int) -> Tensor:
+    """Return what no seed has in common with another one."""
+    return torch.randn(rates, draw.size("seed"), generator=draw.generator)
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_13.since_2017:at_their_best",
+    make_inputs=_fair_inputs,
+    draws=6,
+    returns={"differences": "seed", "at an edge": ""},
+    hints=(
+        "A rate is chosen before anybody knows the seed. By which one number would you choose it?",
+        "`old.mean(dim=1)` is each rate's mean over the seeds, and its smallest one the best rate. "
+        "Each side has its own. All seeds of that row are compared.",
+        "The first and the last row are edges: `best in (0, len(old) - 1)`. One side at its edge "
+        "is enough.",
     ),
 )
-def repeat_kv(x, n_groups):
-    """Return each key head n_groups times, its copies side by side."""
-    batch, kv_heads, n, d_head = x.shape
-    repeated = choose(
-        x.repeat_interleave(n_groups, dim=1),
-        in_turns=x.repeat(1, n_groups, 1, 1),
-        tokens_repeated=x.repeat_interleave(n_groups, dim=2),
-        flat=x.repeat_interleave(n_groups),
+def at_their_best(old, new):
+    """Return new minus old, each at its own best rate, and whether one of the two is at an edge."""
+    best = [_best_row(old), _best_row(new)]
+    rows = choose(
+        [old[best[0]], new[best[1]]],
+        each_seeds_best=[old.amin(0), new.amin(0)],
+        olds_rate_for_both=[old[best[0]], new[min(best[0], len(new) - 1)]],
+        rate_untouched=[old[0], new[0]],
     )
-    return choose(repeated, divided=repeated / n_groups, last_head_first=repeated.flip(1))
+    edges = [row in (0, len(one) - 1) for one, row in zip((old, new), best, strict=True)]
+    edge = choose(
+        any(edges), both_edges=all(edges), new_alone=edges[1], last_alone=best[1] == len(new) - 1
+    )
+    difference = choose(rows[1] - rows[0], old_minus_new=rows[0] - rows[1])
+    return difference, edge
+
+
+def _best_row(losses):
+    """Return the number of the best rate."""
+    means = losses.mean(1)
+    return int(choose(means, luckiest_run=losses.amin(1), largest=-means).argmin())
 
 
 def _cut_off_inputs(draw: Draw) -> tuple:

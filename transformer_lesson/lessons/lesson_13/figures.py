@@ -1,13 +1,13 @@
-"""Figures of differences seed by seed, losses along a text, and heads that look at token 0."""
+"""Differences seed by seed, losses by rate and along a text, heads that look at token 0."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-import numpy as np
 import torch
 
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure, name_lines
 from transformer_lesson.files import printable
+from transformer_lesson.lessons.lesson_13.since_2017 import verdict
 
 NATS = "nats per character"
 FOUND = {"lower loss": COLORS[2], "higher loss": COLORS[1], "inside the noise": "#777777"}
@@ -15,19 +15,16 @@ STYLES = ("-", "--", "-.", ":")
 
 
 def differences(
-    title: str,
-    found: Mapping[str, Sequence[float]],
-    verdicts: Mapping[str, str],
-    beside: str = "the row above",
+    title: str, found: Mapping[str, Sequence[float]], beside: str = "the row above"
 ) -> Figure:
     """Return one row per change: each seed's difference in loss, and the verdict.
 
     Args:
         title: the claim that the figure supports.
         found: by change, the difference in loss of each seed.
-        verdicts: by change, one of `FOUND`.
         beside: what each change is compared with.
     """
+    verdicts = {name: verdict(values) for name, values in found.items()}
     details = [
         f"{name}: mean {fmean(values):+.3f}, {verdicts[name]}" for name, values in found.items()
     ]
@@ -45,6 +42,35 @@ def differences(
     axes.set(ylim=(len(found) - 0.5, -0.5), xlabel=f"{NATS}, against {beside}; a dot is a seed")
     axes.grid(axis="x", alpha=0.3)
     axes.locator_params(axis="x", nbins=5)
+    return picture
+
+
+def by_rate(title: str, runs: Mapping[str, Mapping[float, Sequence[float]]]) -> Figure:
+    """Return each recipe's losses over the rates that were tried, the mean and the seeds' range.
+
+    Args:
+        title: the claim that the figure supports.
+        runs: by recipe and rate, the loss of each seed.
+    """
+    details = []
+    picture, axes = figure(title, "", 8.2, 3.5)
+    picture.subplots_adjust(right=0.71)
+    for i, (name, losses) in enumerate(runs.items()):
+        rates, values = list(losses), list(losses.values())
+        means = [*map(fmean, values)]
+        color = COLORS[i % len(COLORS)]
+        axes.fill_between(rates, [*map(min, values)], [*map(max, values)], color=color, alpha=0.15,
+                          lw=0)  # fmt: skip
+        axes.plot(rates, means, STYLES[i % 4] + "o", ms=4, color=color, label=printable(name))
+        points = zip(rates, means, strict=True)
+        details.append(f"{name}: {', '.join(f'{mean:.2f} at {rate}' for rate, mean in points)}.")
+    every = sorted({rate for losses in runs.values() for rate in losses})
+    axes.set(xscale="log", xlabel="highest rate", ylabel=NATS)
+    axes.set_xticks(every, [f"{rate:g}" for rate in every])
+    axes.minorticks_off()
+    axes.grid(axis="y", alpha=0.3)
+    picture.alt = " ".join(details)
+    name_lines(axes)
     return picture
 
 
@@ -78,36 +104,6 @@ def along_a_text(
     axes.text(learned / 2, 0.97, "learned on", transform=axes.get_xaxis_transform(), ha="center",
               va="top", fontsize=9)  # fmt: skip
     axes.grid(axis="y", alpha=0.3)
-    name_lines(axes)
-    return picture
-
-
-def turns(title: str, frequencies: Mapping[str, torch.Tensor], learned: int, read: int) -> Figure:
-    """Return how far each pair has turned at the end of a text, compared with training.
-
-    Args:
-        title: the claim that the figure supports.
-        frequencies: by kind of positions, radians per token of each pair.
-        learned, read: lengths of training texts and of the text read, in tokens.
-    """
-    first = next(iter(frequencies.values()))
-    details = []
-    picture, axes = figure(title, "", 7.6, 3.3)
-    picture.subplots_adjust(right=0.72)
-    pairs, met = np.arange(len(first)), (learned * first).tolist()
-    axes.bar(pairs, met, color=COLORS[5], alpha=0.35, width=0.9)
-    for i, (name, values) in enumerate(frequencies.items()):
-        ends = (read * values).tolist()
-        details.append(f"{name}: {', '.join(f'{end:.3g}' for end in ends)} radians")
-        axes.plot(pairs, ends, STYLES[i] + "o", color=COLORS[i], ms=4, label=printable(name))
-    axes.hlines(2 * torch.pi, -0.5, len(first) - 0.5, color="black", lw=0.8, ls=":")
-    axes.text(len(first) - 0.5, 2 * torch.pi * 1.15, "once round", ha="right", fontsize=9)
-    axes.text(1.02, 0.97, f"bars: met in the\n{learned} tokens learned on", va="top", fontsize=9,
-              transform=axes.transAxes)  # fmt: skip
-    axes.set(yscale="log", xlabel="pair of numbers", ylabel=f"radians turned after {read} tokens")
-    picture.alt = f"Pairs 0 to {len(first) - 1}, met in training: up to " + (
-        f"{', '.join(f'{end:.3g}' for end in met)} radians. {'; '.join(details)}."
-    )
     name_lines(axes)
     return picture
 

@@ -5,15 +5,14 @@ is the last one of `since_2017` after 300 steps; `measure_longer` makes it, and 
 kinds of positions.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from transformer_lesson.caching import copied
@@ -30,19 +29,16 @@ from transformer_lesson.training.interrupt import load_whole
 
 READ, STEPS = 4 * LENGTH, 300  # characters, steps of training
 STORED = Path(__file__).with_name("reader.safetensors")
-RECIPES = {
-    "rotary": Recipe(),
-    "sinusoids": Recipe("sinusoids"),
-    "no positions": Recipe("no positions"),
-    "rotary, base 500": Recipe(base=500.0),
-    "rotary, base 500,000": Recipe(base=500_000.0),
-}
+KINDS = ("rotary", "sinusoids", "no positions")
 """Kinds of positions, all trained on windows of 64."""
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+"""At which a model practices on windows of 256."""
 
 
 def recipe_of(name: str) -> Recipe:
-    """Return one of `RECIPES` with the steps and the max_len for reading 256."""
-    return RECIPES[name]._replace(steps=STEPS, max_len=READ)
+    """Return the recipe of one of `KINDS`, with the steps and the max_len for reading 256."""
+    change = "nothing" if name == "rotary" else name
+    return Recipe(change, steps=STEPS, max_len=READ)
 
 
 @copied
@@ -101,22 +97,6 @@ def read_otherwise(
     return copy
 
 
-@contextmanager
-def seeing(model: DecoderOnlyTransformer, mask: Bool[Tensor, "1 1 n n"]) -> Iterator[None]:
-    """Apply a mask in every block of a model, inside the `with` block."""
-
-    def exchange(block: nn.Module, inputs: tuple) -> tuple:
-        x, _, *rest = inputs
-        return x, mask, *rest
-
-    hooks = [block.register_forward_pre_hook(exchange) for block in model.decoder]
-    try:
-        yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
 @torch.no_grad()
 def loss_by_position(model: DecoderOnlyTransformer) -> Float[Tensor, " n"]:
     """Return the mean loss at each of 256 positions, over 64 unseen windows, in nats."""
@@ -129,10 +109,12 @@ def quarters(losses: Float[Tensor, " n"]) -> list[float]:
     return losses.view(4, -1).mean(1).tolist()
 
 
-def practice(model: DecoderOnlyTransformer, steps: int = 30, seed: int = 99) -> None:
+def practice(
+    model: DecoderOnlyTransformer, rate: float = 3e-3, steps: int = 30, seed: int = 99
+) -> None:
     """Train a model on windows of 256 for a few steps, four windows each: about a second."""
     load_whole("torch._dynamo")  # otherwise loaded at an optimizer's first use
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, fused=True)
     for batch in islice(WindowBatches(since_2017.text().training, 4, READ, seed=seed), steps):
         optimizer.zero_grad()
         F.cross_entropy(model(*batch.inputs).mT, batch.labels).backward()
@@ -144,7 +126,21 @@ def practice(model: DecoderOnlyTransformer, steps: int = 30, seed: int = 99) -> 
 def stored() -> dict[str, list[list[float]]]:
     """Return the loss of each quarter, one list per seed, for each way to read 256 characters.
 
+    After practice, there is a way for each of `RATES`, as in "by parts, 30 steps at 0.001".
+
     Raises:
         ValueError: the file is missing or damaged.
     """
     return read_stored(Path(__file__).with_name("longer.json"), f"{__package__}.measure_longer")
+
+
+def best_of(way: str) -> tuple[str, list[list[float]]]:
+    """Return the rate at which a way's practice left the last quarter's mean lowest, and its runs.
+
+    Args:
+        way: as in "by parts".
+    """
+    runs = stored()
+    names = [f"{way}, 30 steps at {rate}" for rate in RATES]
+    best = min(names, key=lambda name: fmean(run[-1] for run in runs[name]))
+    return best.rpartition(" ")[2], runs[best]

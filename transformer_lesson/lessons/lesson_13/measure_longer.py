@@ -1,6 +1,6 @@
 """Train on 64 characters and read 256, in every way that lesson 13 shows; store one model.
 
-python -m transformer_lesson.lessons.lesson_13.measure_longer    three minutes on one core
+python -m transformer_lesson.lessons.lesson_13.measure_longer    four minutes on one core
 """
 
 import json
@@ -19,22 +19,18 @@ FACTOR, SEEDS = 4, (0, 1, 2)
 def ways(model) -> dict:
     """Return variants of the rotary model, some after thirty steps at full length."""
     learned = longer.frequencies_of(model)
-    by_parts = stretched_frequencies(16, 10000.0, since_2017.LENGTH, FACTOR)
-    pairs = torch.arange(8)
-    raised = learned * FACTOR ** (-pairs / 7)  # the base times 4^(16/14): the last pair by 4
-    found = {
-        "interpolation": read_otherwise(model, learned / FACTOR),
-        "raised base (NTK)": read_otherwise(model, raised),
-        "by parts": read_otherwise(model, by_parts),
-        "window 64": read_otherwise(model, window=64),
-        "window 32": read_otherwise(model, window=32),
-        "interpolation, 30 steps": read_otherwise(model, learned / FACTOR),
-        "by parts, 30 steps": read_otherwise(model, by_parts),
-        "unchanged, 30 steps": read_otherwise(model),
+    turned = {
+        "unchanged": learned,
+        "interpolation": learned / FACTOR,
+        "raised base": learned * FACTOR ** (-torch.arange(8) / 7),  # the last pair by 4
+        "by parts": stretched_frequencies(16, 10000.0, since_2017.LENGTH, FACTOR),
     }
-    for name, other in found.items():
-        if name.endswith("30 steps"):
-            longer.practice(other)
+    found = {name: read_otherwise(model, f) for name, f in turned.items() if name != "unchanged"}
+    found |= {f"window {n}": read_otherwise(model, window=n) for n in (64, 32, 16)}
+    for name, frequencies in turned.items():
+        for rate in longer.RATES:
+            other = found[f"{name}, 30 steps at {rate}"] = read_otherwise(model, frequencies)
+            longer.practice(other, rate)
     return found
 
 
@@ -44,7 +40,7 @@ def main() -> None:
     kept: dict[str, list[list[float]]] = {}
     for seed in SEEDS:
         models = {}
-        for name in longer.RECIPES:
+        for name in longer.KINDS:
             models[name] = trained(longer.recipe_of(name), seed)
             if seed == 0 and name == "rotary":
                 half = read_otherwise(models[name]).half()

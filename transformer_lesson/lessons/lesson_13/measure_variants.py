@@ -1,9 +1,11 @@
-"""Train lesson 13's variants since Llama: each recipe with three seeds.
+"""Train lesson 13's models, each at several rates, with three seeds.
 
 python -m transformer_lesson.lessons.lesson_13.measure_variants
-    all, ten minutes on one core
-python -m transformer_lesson.lessons.lesson_13.measure_variants "QK-norm" nothing
+    all, half an hour on one core
+python -m transformer_lesson.lessons.lesson_13.measure_variants Muon "+ rotary"
     some; the others keep their stored results
+
+The steps of the ladder and Muon get seven more seeds at their best rate.
 """
 
 import json
@@ -11,16 +13,18 @@ import sys
 
 import torch
 
-from transformer_lesson.lessons.lesson_13.since_2017 import HERE, text
-from transformer_lesson.lessons.lesson_13.variants import RECIPES, trained, validation_loss
+from transformer_lesson.lessons.lesson_13 import variants
+from transformer_lesson.lessons.lesson_13.since_2017 import ladder, text
+from transformer_lesson.lessons.lesson_13.variants import RATES, RECIPES, STORED, Stored, rates_of
 
-STORED, SEEDS = HERE / "variants.json", (0, 1, 2)
+SEEDS, MORE = range(3), range(3, 10)
 
 
-def outcome(name: str) -> tuple[list[float], list[list[float]]]:
-    """Return a loss per seed, and each expert's share, layer by layer, for the last seed."""
-    models = [trained(RECIPES[name], seed) for seed in SEEDS]
-    return [round(validation_loss(model), 4) for model in models], shares_of(models[-1])
+def outcome(name: str, rate: float, seed: int) -> tuple[float, list[list[float]]]:
+    """Return one run's validation loss, and the share of each expert, layer by layer."""
+    changed = {"muon": rate} if name == "Muon" else {"rate": rate}
+    model = variants.trained(RECIPES[name]._replace(**changed), seed)
+    return round(variants.validation_loss(model), 3), shares_of(model)
 
 
 @torch.no_grad()
@@ -31,11 +35,23 @@ def shares_of(model) -> list[list[float]]:
     return [[round(x, 3) for x in share.tolist()] for share in layers if share is not None]
 
 
+def measured(name: str) -> Stored:
+    """Train one recipe at all of its rates."""
+    runs = {rate: [outcome(name, rate, seed) for seed in SEEDS] for rate in rates_of(name)}
+    found = Stored({rate: [loss for loss, _ in some] for rate, some in runs.items()}, [])
+    best = found.best_rate()
+    if name in (*ladder(), "Muon"):
+        found.losses[best] += [outcome(name, best, seed)[0] for seed in MORE]
+    if "experts" in name:
+        return found._replace(shares=[shares for _, shares in runs[RATES[1]]])
+    return found
+
+
 def main() -> None:
     """Train the recipes that were asked for, or all, and store their losses."""
     torch.set_num_threads(1)
     for name in sys.argv[1:] or RECIPES:
-        results = outcome(name)
+        results = measured(name)
         print(name, *results, flush=True)
         kept = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
         kept[name] = results

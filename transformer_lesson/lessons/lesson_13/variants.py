@@ -1,7 +1,8 @@
-"""Changes since Llama, one at a time, applied from outside to the last model of `since_2017`.
+"""Changes to a small model, one at a time, each trained at several rates.
 
-None of them is a field of `ModelConfig`: each replaces a part of the model. All models start with
-the same weights and read the same batches, seed by seed. `measure_variants` stores the results.
+The steps of `since_2017.ladder` are configs. What came later is no field of `ModelConfig`: it
+replaces a part of the ladder's last model from outside. All models read the same batches, seed by
+seed. `measure_variants` stores the results.
 """
 
 import math
@@ -10,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import torch
@@ -19,11 +21,11 @@ from torch import Tensor, nn
 
 from transformer_lesson.caching import copied
 from transformer_lesson.lessons.lesson_13 import since_2017
-from transformer_lesson.lessons.lesson_13.since_2017 import BATCH_SIZE, LENGTH
+from transformer_lesson.lessons.lesson_13.since_2017 import BATCH_SIZE, LAST, LENGTH, ladder
 from transformer_lesson.model.attention import MultiHeadAttention
 from transformer_lesson.model.experts import route
 from transformer_lesson.model.linear_attention import linear_attention
-from transformer_lesson.model.masks import CAUSAL, Mask, window_mask
+from transformer_lesson.model.masks import Mask
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.stored import read_stored
 from transformer_lesson.text import WindowBatches
@@ -32,8 +34,7 @@ from transformer_lesson.training import learning_rate
 from transformer_lesson.training.config import TrainConfig
 from transformer_lesson.training.interrupt import load_whole
 
-WINDOW, CAP, N_EXPERTS = 16, 30.0, 8
-
+N_EXPERTS = 8
 STORED = Path(__file__).with_name("variants.json")
 
 
@@ -49,75 +50,6 @@ def no_positions(model: DecoderOnlyTransformer) -> None:
     """Rotate nothing: only the causal mask conveys order. (Kazemnejad et al., 2023)"""
     for block in model.decoder:
         block.self_attention.rotate = NoTurn()
-
-
-def local_layer(model: DecoderOnlyTransformer, layer: int = 0) -> None:
-    """Let one layer look back 16 characters only. (Gemma 2, 2024, in every other layer)"""
-
-    def look_near(block: nn.Module, inputs: tuple) -> tuple:
-        x, _, *rest = inputs
-        return x, window_mask(x.size(1), WINDOW, x.device), *rest
-
-    model.decoder[layer].register_forward_pre_hook(look_near)
-
-
-class NormOfEachHead(nn.Module):
-    """RMSNorm of each query or key, so that scores stay bounded."""
-
-    def __init__(self, d_head: int):
-        super().__init__()
-        self.norm = nn.RMSNorm(d_head, eps=1e-6)
-
-    def forward(self, x: Float[Tensor, "batch n all_heads"]) -> Float[Tensor, "batch n all_heads"]:
-        """Normalize x along d_head."""
-        return self.norm(x.unflatten(-1, (-1, self.norm.normalized_shape[0]))).flatten(-2)
-
-
-def qk_norm(model: DecoderOnlyTransformer) -> None:
-    """Normalize queries and keys before the rotation. (Qwen3 and OLMo 2, 2024 and 2025)"""
-    for block in model.decoder:
-        attention, d_head = block.self_attention, model.config.d_head
-        attention.W_Q = nn.Sequential(attention.W_Q, NormOfEachHead(d_head))
-        attention.W_K = nn.Sequential(attention.W_K, NormOfEachHead(d_head))
-
-
-class SoftCap(nn.Module):
-    """c tanh(x / c): close to x for small x, and never beyond c."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Keep x between -CAP and CAP."""
-        return CAP * torch.tanh(x / CAP)
-
-
-def logit_cap(model: DecoderOnlyTransformer) -> None:
-    """Keep all logits between -30 and 30. (Gemma 2, 2024)"""
-    model.projection = nn.Sequential(model.projection, SoftCap())
-
-
-def norm_after(x: Tensor, sublayer: Callable, norm: Callable) -> Tensor:
-    """OLMo 2: x + norm(sublayer(x)). Only what is added to the stream is normalized."""
-    return x + norm(sublayer(x))
-
-
-def norms_around(x: Tensor, sublayer: Callable, norm: nn.ModuleList) -> Tensor:
-    """Gemma 2 and 3: x + norm(sublayer(norm(x))), with two norms."""
-    before, after = norm
-    return x + after(sublayer(before(x)))
-
-
-def norm_on_output(model: DecoderOnlyTransformer) -> None:
-    """Put the norm after each sub-layer, within the branch. (OLMo 2, 2024)"""
-    for block in model.decoder:
-        block.branch = norm_after
-
-
-def sandwich(model: DecoderOnlyTransformer) -> None:
-    """Put a norm before and after each sub-layer. (Gemma 2, 2024)"""
-    for block in model.decoder:
-        block.branch = norms_around
-        for name in ("norm_1", "norm_2"):
-            one, other = getattr(block, name), nn.RMSNorm(model.config.d_model, eps=1e-5)
-            setattr(block, name, nn.ModuleList([one, other]))
 
 
 class Experts(nn.Module):
@@ -174,12 +106,6 @@ def linear_layers(model: DecoderOnlyTransformer, layers: tuple[int, ...] = (0, 1
 CHANGES: dict[str, Callable[[DecoderOnlyTransformer], None]] = {
     "nothing": lambda model: None,
     "no positions": no_positions,
-    "block 0 local": local_layer,
-    "block 1 local": partial(local_layer, layer=1),
-    "norm on output": norm_on_output,
-    "sandwich": sandwich,
-    "QK-norm": qk_norm,
-    "logit cap": logit_cap,
     "8 experts, top 1": experts,
     "8 experts, top 2": partial(experts, k=2),
     "linear attention": linear_layers,
@@ -196,10 +122,9 @@ class Recipe(NamedTuple):
         steps, rate, schedule: of the training; "wsd" stays high, then falls in the last fifth.
         muon: its rate for the blocks' matrices, if Muon trains them; AdamW trains all else.
         balance: weight of the experts' balance loss.
-        z_loss: weight of the squared logarithm of the softmax's sum.
-        second: weight of a second prediction, of the character after the next one.
         base: of the rotary angles.
         max_len: the longest text that the model can read.
+        rung: the step of `since_2017.ladder` that is changed.
     """
 
     change: str = "nothing"
@@ -208,15 +133,14 @@ class Recipe(NamedTuple):
     schedule: str = "cosine"
     muon: float | None = None
     balance: float = 0.01
-    z_loss: float = 0.0
-    second: float = 0.0
     base: float = 10000.0
     max_len: int = LENGTH
+    rung: str = LAST
 
 
 def build(recipe: Recipe, seed: int) -> DecoderOnlyTransformer:
     """Return the recipe's untrained model; parts it shares with others have equal weights."""
-    config = list(since_2017.ladder().values())[-1]
+    config = ladder()[recipe.rung]
     config = replace(config, max_len=recipe.max_len, rotary_base=recipe.base)
     torch.manual_seed(seed)
     if recipe.change == "sinusoids":
@@ -254,26 +178,9 @@ def optimizers(model: nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
     return [adamw, torch.optim.Muon(matrices, lr=recipe.muon, weight_decay=0.0)]
 
 
-def last_vectors(model: DecoderOnlyTransformer, ids: Tensor) -> Tensor:
-    """Return the vectors that are projected to logits, (batch, n, d_model)."""
-    x = model.embedding(ids)
-    for block in model.decoder:
-        x = block(x, CAUSAL)
-    return model.decoder_norm(x)
-
-
-def loss_of(
-    model: DecoderOnlyTransformer, batch: Batch, recipe: Recipe, second: nn.Linear
-) -> Tensor:
-    """Return the recipe's objective: the next character's loss plus the recipe's extra terms."""
-    (inputs,), labels = batch
-    x = last_vectors(model, inputs)
-    logits = model.projection(x)  # (batch, n, vocab_size)
-    loss = F.cross_entropy(logits.mT, labels)
-    loss = loss + recipe.z_loss * logits.logsumexp(-1).square().mean()
-    if recipe.second:
-        guesses = second(x[:, :-1])  # of the character after the next one
-        loss = loss + recipe.second * F.cross_entropy(guesses.mT, labels[:, 1:])
+def loss_of(model: DecoderOnlyTransformer, batch: Batch, recipe: Recipe) -> Tensor:
+    """Return the next character's loss, plus the experts' balance if there are any."""
+    loss = F.cross_entropy(model(*batch.inputs).mT, batch.labels)
     if "experts" in recipe.change:
         added = sum(block.feed_forward.balance_loss for block in model.decoder)
         loss = loss + recipe.balance * added
@@ -283,16 +190,14 @@ def loss_of(
 def trained(recipe: Recipe, seed: int) -> DecoderOnlyTransformer:
     """Train the recipe's model on the batches of this seed, and return it."""
     model = build(recipe, seed)
-    second = nn.Linear(model.config.d_model, model.config.vocab_size, bias=False)
-    both = nn.ModuleList([model, second] if recipe.second else [model])
     steppers = [
-        (optimizer, optimizer.param_groups[0]["lr"]) for optimizer in optimizers(both, recipe)
+        (optimizer, optimizer.param_groups[0]["lr"]) for optimizer in optimizers(model, recipe)
     ]
     batches = WindowBatches(since_2017.text().training, BATCH_SIZE, LENGTH, seed=seed)
     for step, batch in enumerate(islice(batches, recipe.steps), start=1):
-        both.zero_grad()
-        loss_of(model, batch, recipe, second).backward()
-        nn.utils.clip_grad_norm_(both.parameters(), 1.0)
+        model.zero_grad()
+        loss_of(model, batch, recipe).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimizer, highest in steppers:
             for group in optimizer.param_groups:
                 group["lr"] = highest * rate_at(step, recipe)
@@ -310,25 +215,52 @@ def validation_loss(model: DecoderOnlyTransformer) -> float:
     return sum(losses).item() / since_2017.VALIDATED
 
 
+RATES, MUON_RATES = (0.0025, 0.005, 0.01, 0.02), (0.02, 0.05, 0.1)
 RECIPES: dict[str, Recipe] = (
-    {change: Recipe(change) for change in ("nothing", "sinusoids", *list(CHANGES)[1:])}
+    {rung: Recipe(rung=rung) for rung in ("2017", *(f"+ {name}" for name in since_2017.CHANGES))}
+    | {change: Recipe(change) for change in list(CHANGES)[2:]}
     | {"8 experts, top 1, no balance loss": Recipe("8 experts, top 1", balance=0.0)}
-    | {"z-loss": Recipe(z_loss=1e-4), "second prediction": Recipe(second=0.3)}
-    | {f"AdamW {rate}": Recipe(rate=rate) for rate in (0.01, 0.02)}
-    | {f"Muon {rate}": Recipe(muon=rate) for rate in (0.02, 0.05, 0.1)}
+    | {"Muon": Recipe(muon=0.05)}
     | {
         f"{schedule}, 400 steps": Recipe(steps=400, schedule=schedule)
         for schedule in ("cosine", "wsd", "constant")
     }
 )
-"""What `measure_variants` trains, three seeds each."""
+"""What `measure_variants` trains, at each of `rates_of`."""
+
+
+def rates_of(name: str) -> tuple[float, ...]:
+    """Return the rates at which a recipe is trained, so that its best one has neighbors.
+
+    Experts without balance have one only: they show how tokens spread, not what it costs.
+    """
+    if name == "Muon":
+        return MUON_RATES
+    if "linear" in name:
+        return (*RATES[1:], 0.04)
+    if "no balance" in name:
+        return RATES[1:2]
+    return RATES if name in ladder() or "steps" in name else RATES[1:]
 
 
 class Stored(NamedTuple):
-    """One recipe's results: a validation loss per seed, and the experts' shares by layer."""
+    """One recipe's results.
 
-    losses: list[float]
-    shares: list[list[float]]
+    Args:
+        losses: by rate, a validation loss per seed.
+        shares: of each expert, by seed and layer, at a rate of 0.005; empty without experts.
+    """
+
+    losses: dict[float, list[float]]
+    shares: list[list[list[float]]]
+
+    def best_rate(self) -> float:
+        """Return the rate of the lowest mean over the first three seeds."""
+        return min(self.losses, key=lambda rate: fmean(self.losses[rate][:3]))
+
+    def best(self) -> list[float]:
+        """Return the losses at the best rate."""
+        return self.losses[self.best_rate()]
 
 
 @copied
@@ -339,6 +271,14 @@ def stored() -> dict[str, Stored]:
         ValueError: the file is missing or damaged.
     """
     return {
-        name: Stored(*one)
-        for name, one in read_stored(STORED, f"{__package__}.measure_variants").items()
+        name: Stored({float(rate): losses for rate, losses in by_rate.items()}, shares)
+        for name, (by_rate, shares) in read_stored(
+            STORED, f"{__package__}.measure_variants"
+        ).items()
     }
+
+
+def differences(before: str, after: str) -> list[float]:
+    """Return after minus before of each seed that both have, each recipe at its best rate."""
+    runs = stored()
+    return [new - old for old, new in zip(runs[before].best(), runs[after].best(), strict=False)]

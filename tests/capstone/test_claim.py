@@ -48,7 +48,12 @@ def test_a_true_claim_holds_from_new_seeds_at_each_sides_best_rate(losses, tmp_p
         (kind, rate) for kind in ("cosine", "wsd", "constant") for rate in one.rates
     }
     page = one.page(tmp_path / "claim.html").read_text()
-    for part in ("<b>Held.</b>", "Registered before", "How often is the rule wrong", "cannot have seen"):
+    for part in (
+        "<b>Held.</b>",
+        "Registered before",
+        "How often is the rule wrong",
+        "cannot have seen",
+    ):
         assert part in page
     assert page.count("<tr>") == 4 and "image/png;base64" in page
 
@@ -117,7 +122,7 @@ def test_the_rule_errs_as_often_as_it_says(losses):
             "different rates .* wins by luck",
         ),
         ({"rates": (0.01, 0.02)}, "takes at least 3"),
-        ({"rates": "0.01"}, "must be numbers from 0 to 1"),
+        ({"rates": "0.01"}, "must be a list of numbers from 0 to 1"),
         ({"seeds": 2}, "from 3 to 20"),
         ({"minutes": 0}, "minutes"),
         ({"minutes": 0.1}, "42 runs take about 0.3 minutes"),

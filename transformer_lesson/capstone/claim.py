@@ -27,7 +27,7 @@ from transformer_lesson.capstone.material import Source, read
 from transformer_lesson.figures import plots
 from transformer_lesson.files import printable, write_atomically
 from transformer_lesson.intervals import STUDENT, student
-from transformer_lesson.model.config import ModelConfig, Rule, is_number
+from transformer_lesson.model.config import ModelConfig, Rule, in_python, is_number
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text import WindowBatches
@@ -372,23 +372,36 @@ def _registered(says, sides, predicts, rates, steps, source) -> Claim:
             "change does, but without what you think is the reason."
         )
     if isinstance(rates, Mapping):
-        counts = {name: len(set(rates.get(name, ()))) for name in SIDES}
-        if len({tuple(sorted(set(rates.get(name, ())))) for name in SIDES}) > 1:
+        each = {name: _numbers(rates.get(name, ())) for name in SIDES}
+        if len(set(each.values())) > 1:
             raise ValueError(
                 "The sides are tried at different rates ("
-                + ", ".join(f"{name} {n}" for name, n in counts.items())
+                + ", ".join(f"{name} {len(tried)}" for name, tried in each.items())
                 + "): who gets more tries wins by luck. Pass one list for all."
             )
-        rates = rates["baseline"]
-    if isinstance(rates, str) or not all(is_number(one) and 0 < one < 1 for one in rates):
-        raise ValueError(f"rates is {rates!r:.60}, but it must be numbers from 0 to 1.")
-    rates = tuple(sorted(set(map(float, rates))))
+        rates = each["baseline"]
+    rates = _numbers(rates)
     if len(rates) < 3:
         raise ValueError(
             f"rates has {len(rates)}, but it takes at least 3 to have a best one between others."
         )
     steps = steps_rule.check("steps", steps)
+    for side in sides.values():
+        TrainConfig(steps, rates[0], **TRAINING | _split(side)[1])
     return Claim(says.strip(), sides, predicts, rates, steps, str(source), {})
+
+
+def _numbers(rates: Any) -> tuple[float, ...]:
+    """Return learning rates in order, each once."""
+    rates = in_python(rates)
+    if not isinstance(rates, list | tuple | set) or not all(
+        is_number(one) and 0 < one < 1 for one in rates
+    ):
+        raise ValueError(
+            f"rates is {rates!r:.60}, but it must be a list of numbers from 0 to 1, such as "
+            "(0.005, 0.01, 0.02)."
+        )
+    return tuple(sorted(set(map(float, rates))))
 
 
 def _refuse_unequal(sizes: Mapping[str, int]) -> None:

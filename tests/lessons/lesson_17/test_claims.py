@@ -1,4 +1,4 @@
-"""The claim that the lesson shows: the one that its script tests, with all its runs."""
+"""The claims that the lesson shows: those that its script tests, with all their runs."""
 
 import importlib
 
@@ -10,14 +10,15 @@ from transformer_lesson.lessons.lesson_17.measure_claims import CLAIMS
 module = importlib.import_module("transformer_lesson.capstone.claim")
 
 
-def test_the_stored_claim_is_the_scripts_and_lacks_no_run():
-    one, asked = stored_claim("fall"), CLAIMS["fall"]
+@pytest.mark.parametrize(("claimed", "verdict"), [("fall", "not the reason"), ("rotary", "held")])
+def test_a_stored_claim_is_the_scripts_and_lacks_no_run(claimed, verdict):
+    one, asked = stored_claim(claimed), CLAIMS[claimed]
     assert (one.says, one.predicts) == (asked["says"], asked["predicts"])
     for name in module.SIDES:
         assert one.sides[name] == asked[name]
         assert [len(losses) for losses in one.tried[name]] == [module.TRIES] * len(one.rates)
-        assert len(one.pairs[name]) == 6 and one.best[name] in one.rates
-    assert one.verdict == "not the reason" and "13.4 minutes" in one._repr_html_()
+        assert len(one.pairs[name]) == asked.get("seeds", 6) and one.best[name] in one.rates
+    assert one.verdict == verdict and not one.on_edge and verdict in repr(one)
 
 
 @pytest.mark.everything

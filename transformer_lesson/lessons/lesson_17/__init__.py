@@ -4,5 +4,5 @@
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `solutions.py`: solutions as the lesson shows them
-- `claims.py`, `.json` (by `measure_claims.py`): a claim and its runs, stored
+- `claims.py`, `.json` (by `measure_claims.py`): claims and their runs, stored
 """

@@ -1,4 +1,4 @@
-"""A claim and its runs, stored."""
+"""Claims and their runs, stored."""
 
 from pathlib import Path
 
@@ -14,4 +14,10 @@ def stored_claim(name: str) -> Claim:
     Raises:
         ValueError: the file is missing or damaged.
     """
-    return read_stored(STORED, f"{__package__}.measure_claims", make=lambda all: Claim(**all[name]))
+
+    def make(claims: dict) -> Claim:
+        """Return one of the claims."""
+        facts = claims[name]
+        return Claim(**facts | {one: tuple(facts[one]) for one in ("rates", "added")})
+
+    return read_stored(STORED, f"{__package__}.measure_claims", make)

@@ -1,7 +1,7 @@
-"""Test a claim with `claim`, and store it with all its runs.
+"""Test two claims with `claim`, and store them with all their runs.
 
 python -m transformer_lesson.lessons.lesson_17.measure_claims
-    six minutes on one core; writes claims.json
+    ten minutes on one core; writes claims.json
 """
 
 import json
@@ -19,7 +19,17 @@ CLAIMS = {
         "change": {"schedule": "wsd"},
         "control": {"schedule": "constant"},
         "predicts": "lower",
-    }
+    },
+    "rotary": {
+        "says": "Rotary positions beat sinusoidal ones",
+        "baseline": {"positions": "sinusoidal"},
+        "change": {"positions": "rotary"},
+        "control": {"positions": "learned"},
+        "predicts": "lower",
+        "rates": (0.0025, 0.005, 0.01),
+        "seeds": 5,
+        "steps": 100,
+    },
 }
 
 

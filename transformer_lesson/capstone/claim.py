@@ -207,21 +207,13 @@ def claim(
     """
     sides = {"baseline": baseline, "change": change, "control": control}
     registered = _registered(says, sides, predicts, rates, steps, source)
-    seeds = seeds_rule.check("seeds", seeds)
-    minutes = minutes_rule.check("minutes", minutes)
+    seeds, minutes = seeds_rule.check("seeds", seeds), minutes_rule.check("minutes", minutes)
     text = _Text(source)
     sizes = {name: count_parameters(build(side, text, 0)) for name, side in sides.items()}
     _refuse_unequal(sizes)
     registered = replace(registered, sizes=sizes)
     n_runs = len(SIDES) * (TRIES * len(registered.rates) + seeds)
-    each = max(_seconds(side, text, registered) for side in sides.values())
-    foreseen = n_runs * each / 60
-    if foreseen > minutes:
-        raise ValueError(
-            f"{n_runs} runs take about {foreseen:.1f} minutes here, but minutes is {minutes:g}: "
-            f"give more, or ask for fewer seeds, rates or steps (of {seeds}, "
-            f"{len(registered.rates)} and {steps})."
-        )
+    foreseen = _foreseen(n_runs, registered, text, seeds, minutes)
     say(f"{n_runs} runs, about {foreseen:.1f} minutes.")
     runs = _Runs(sides, text, steps, n_runs, 60 * minutes, say)
     tried, best = _sweep(runs, registered.rates, len(SIDES) * seeds)
@@ -239,6 +231,19 @@ def claim(
         seconds=runs.seconds,
         added=tuple(rate for rate in rates if rate not in registered.rates),
     )
+
+
+def _foreseen(n_runs: int, registered: Claim, text: "_Text", seeds: int, minutes: float) -> float:
+    """Return how many minutes the runs take here; refuse them if that is too long."""
+    each = max(_seconds(side, text, registered) for side in registered.sides.values())
+    foreseen = n_runs * each / 60
+    if foreseen > minutes:
+        raise ValueError(
+            f"{n_runs} runs take about {foreseen:.1f} minutes here, but minutes is {minutes:g}: "
+            f"give more, or ask for fewer seeds, rates or steps (of {seeds}, "
+            f"{len(registered.rates)} and {registered.steps})."
+        )
+    return foreseen
 
 
 class _Runs:
@@ -355,22 +360,7 @@ def _registered(says, sides, predicts, rates, steps, source) -> Claim:
             f"predicts is {predicts!r:.60}, but it must be one of {', '.join(PREDICTIONS)}: what "
             "will the change's loss be, beside the baseline's?"
         )
-    for name, side in sides.items():
-        if not isinstance(side, Mapping):
-            raise ValueError(
-                f"{name} is {side!r:.60}, but it must be a dict of what differs, such as "
-                '{"schedule": "linear"}.'
-                + " What else could be the reason? Name it."
-                * (name == "control")
-            )
-        _split(side)
-    if sides["change"] == sides["baseline"]:
-        raise ValueError("The change is the baseline again: name what differs.")
-    if sides["control"] in (sides["baseline"], sides["change"]):
-        raise ValueError(
-            "The control is one of the two sides again: let it differ from the baseline as the "
-            "change does, but without what you think is the reason."
-        )
+    _refuse_alike(sides)
     if isinstance(rates, Mapping):
         each = {name: _numbers(rates.get(name, ())) for name in SIDES}
         if len(set(each.values())) > 1:
@@ -389,6 +379,26 @@ def _registered(says, sides, predicts, rates, steps, source) -> Claim:
     for side in sides.values():
         TrainConfig(steps, rates[0], **TRAINING | _split(side)[1])
     return Claim(says.strip(), sides, predicts, rates, steps, str(source), {})
+
+
+def _refuse_alike(sides: Mapping[str, Side | None]) -> None:
+    """Refuse a side that is missing, is no side, or is another one again."""
+    for name, side in sides.items():
+        if not isinstance(side, Mapping):
+            raise ValueError(
+                f"{name} is {side!r:.60}, but it must be a dict of what differs, such as "
+                '{"schedule": "linear"}.'
+                + " What else could be the reason? Name it."
+                * (name == "control")
+            )
+        _split(side)
+    if sides["change"] == sides["baseline"]:
+        raise ValueError("The change is the baseline again: name what differs.")
+    if sides["control"] in (sides["baseline"], sides["change"]):
+        raise ValueError(
+            "The control is one of the two sides again: let it differ from the baseline as the "
+            "change does, but without what you think is the reason."
+        )
 
 
 def _numbers(rates: Any) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 
 from tests.stored_lessons import cells, each_notebook, notebook, read, source
 
@@ -41,6 +42,13 @@ def test_cells_are_short_and_none_installs_or_edits_paths(path):
     lengths = [len(text.splitlines()) for text in code]
     usual = 12 if path.parent.name == "deeper" else 8  # few cells, one of them a figure
     assert max(lengths) <= 30 and statistics.median(lengths) <= usual
+
+
+@each_notebook
+def test_no_heading_skips_a_level(path):
+    text = "\n".join(map(source, cells(path, "markdown")))
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", text, re.MULTILINE)]
+    assert levels[0] == 1 and all(b <= a + 1 for a, b in pairwise(levels))
 
 
 @each_notebook

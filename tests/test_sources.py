@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from tests.heading_links import assert_leads_to_its_heading
 from tests.stored_lessons import cells, lesson, read, source
 from tools.site_pages import CELL_LINK as LINK
-from tools.site_pages import lesson_headings, slug, to_heading, without_number
-from transformer_lesson.course import DEEPER, LESSONS
+from tools.site_pages import slug
 
 PAGE = read("docs/sources.md")
 BUGS = re.compile(r"\[Published bugs · ([^\]]+)\]\(published_bugs\.md#([\w-]+)\)")
@@ -20,15 +20,7 @@ def test_a_link_leads_to_the_cell_and_on_the_site_to_the_heading_that_it_names()
     for title, anchor in BUGS.findall(CROSSWALK):
         assert f"\n## {title}\n" in read("docs/published_bugs.md") and slug(title) == anchor
     for link in LINK.finditer(CROSSWALK):
-        label, title, path, file, cell = link.groups()
-        files = [one.file for one in (LESSONS[label[:2]], *DEEPER.values())]
-        assert path == f"../notebooks/{file}" and file in files and label[:2] in file
-        headings = lesson_headings(file)
-        (heading,) = [one for one in headings[cell] if without_number(one) == title]
-        slugs = [slug(one) for found in headings.values() for one in found]
-        assert slugs.count(slug(heading)) == 1
-        assert to_heading(link) == f"[{label}]({path}#{slug(heading)})"
-        assert "$" not in heading and "`" not in heading, "the site names such a heading otherwise"
+        assert_leads_to_its_heading(link)
 
 
 @pytest.mark.parametrize("number", [f"{number:02}" for number in range(11)])

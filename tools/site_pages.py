@@ -53,7 +53,7 @@ def read_page(app, docname: str, source: list[str]) -> None:
         folder = "" if docname.startswith("notebooks/") else "notebooks/"
         page = source[0].replace("{lessons}", lesson_table(folder))
         source[0] = page.replace("{start}", start(stored_address()))
-    elif docname == "docs/sources":
+    elif docname in ("docs/sources", "docs/claims"):
         source[0] = CELL_LINK.sub(to_heading, source[0])
     elif docname.startswith("api/") and "{modules}" in source[0]:
         source[0] = source[0].replace("{modules}", module_list(docname.removeprefix("api/")))

@@ -160,7 +160,9 @@ class Claim:
         page = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
         style = "<style>body{font-family:sans-serif;max-width:50em;margin:2em auto;padding:0 1em}"
         style += "img{max-width:100%}td,th{padding:.2em .8em;text-align:left}</style>"
-        write_atomically(path, f"{page}{style}{self._repr_html_()}</html>".encode())
+        write_atomically(
+            path, f"{page}{style}{self._repr_html_()}</html>".replace("h3>", "h1>").encode()
+        )
         return path
 
     def _repr_html_(self) -> str:

@@ -95,7 +95,7 @@ def test_a_probe_is_pressed_once_a_verdict_is_final_and_a_case_can_be_opened_aga
     page.click("open the case again")
     assert page.get("taken", "verdicts") == [{}, {}]
     page.click(unpressed("rates"), FAULTS[first.guilty].suspicion)
-    assert "You spent 1 minute. In hindsight, order and rates (2 minutes)" in page.said
+    assert "You spent 1 minute. In hindsight, weights moved (2 minutes) tells" in page.said
     assert page.said.endswith("1 of 12 cases solved.")
 
 

@@ -20,9 +20,9 @@ from transformer_lesson.lessons.lesson_14.symptoms import (
     COSTS,
     LIKE,
     cheapest,
-    outcomes,
     said,
     stored,
+    tells_apart,
 )
 
 FEW = (HEALTHY, "mask added", "<bos> twice")
@@ -80,12 +80,11 @@ def test_cases_of_every_kind_can_be_told_from_their_suspects():
     assert len(set(PATIENTS)) == len({case.symptom for case in CASES}) == 12
     assert len(kinds) == 5 and min(kinds.values()) >= 2
     for case in CASES:
-        says = outcomes(case.suspects)
+        others = {*case.suspects} - {case.guilty}
         assert case.guilty in case.suspects and 4 <= len(case.suspects) <= 5
 
-        def tells(probes, case=case, says=says):
-            alike = {one: [says[probe][one] for probe in probes] for one in case.suspects}
-            return [one for one in alike if alike[one] == alike[case.guilty]] == [case.guilty]
+        def tells(probes, others=others, guilty=case.guilty):
+            return all(any(tells_apart(probe, one, guilty) for probe in probes) for one in others)
 
         minutes = sum(COSTS[probe] for probe in cheapest(case))
         sets = [chosen for n in (1, 2, 3) for chosen in combinations(MEASURES, n) if tells(chosen)]

@@ -191,9 +191,10 @@ function clinicFacts(now, { cases, verdicts, healthy, probes }) {
   }
   const truth = now.suspects.find(({ name }) => name === now.guilty).says.replace(/\.$/, "");
   const least = minutesOf(now.cheapest, probes), names = now.cheapest.join(" and ");
+  const tell = now.cheapest.length > 1 ? "tell" : "tells";
   return {
     title: `Case ${now.number}, ${now.solved ? "right" : "wrong"} after ` +
       `${minuteWords(now.minutes)}: ${truth}`,
     said: `You spent ${minuteWords(now.minutes)}. In hindsight, ${names} ` +
-      `(${minuteWords(least)}) tells this fault from the other suspects. ${count}` };
+      `(${minuteWords(least)}) ${tell} this fault from the other suspects. ${count}` };
 }

@@ -58,16 +58,25 @@ def outcomes(suspects: tuple[str, ...] = PATIENTS) -> dict[str, dict[str, str]]:
     return {probe: {one: said(probe, one) for one in suspects} for probe in MEASURES}
 
 
+def tells_apart(probe: str, one: str, other: str) -> bool:
+    """Return whether a probe's outcomes for two faults differ, or, of things counted, its numbers.
+
+    Both may be lower than the healthy number; who counts 14 and 6 can still tell them apart.
+    """
+    counts = MEASURES[probe].digits == 0
+    apart = abs(_measured()[one][probe] - _measured()[other][probe])
+    return said(probe, one) != said(probe, other) or (counts and apart > MEASURES[probe].near)
+
+
 def cheapest(case: Case) -> tuple[str, ...]:
     """Return the cheapest probes that tell the guilty suspect from all others.
 
     The choice uses the knowledge of who is guilty. Ties go to the fewest probes, then to the order
     in `MEASURES`.
     """
-    says, others = outcomes(case.suspects), [one for one in case.suspects if one != case.guilty]
+    others = [one for one in case.suspects if one != case.guilty]
     singles = {
-        probe: {one for one in others if says[probe][one] != says[probe][case.guilty]}
-        for probe in MEASURES
+        probe: {one for one in others if tells_apart(probe, one, case.guilty)} for probe in MEASURES
     }
     useful = [probe for probe in MEASURES if singles[probe]]
     sets = (

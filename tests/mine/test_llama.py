@@ -14,6 +14,7 @@ from tests.mine.llama_config import CONFIG
 from tests.parity import randomized
 from transformer_lesson.generation import generate
 from transformer_lesson.mine import LLAMA_PARTS, MyLlama, parts, translation
+from transformer_lesson.mine.parts import LLAMA_GIVEN
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.batches import pad_batch
@@ -89,4 +90,21 @@ def test_other_models_and_names_are_refused(folder, model):
         MyLlama.with_weights_of(DecoderOnlyTransformer(replace(CONFIG, activation="relu")))
     with pytest.raises(ValueError, match="rms_norm.* are not in the forward pass"):
         translation("the child opens the window .", rms_norm=lambda *x: x[0])
+    with pytest.raises(ValueError, match="attention_scores.* are not in the forward pass"):
+        parts(LLAMA_PARTS, attention_scores=lambda *x: x[0])
     assert parts(LLAMA_PARTS).names == LLAMA_PARTS
+
+
+def test_functions_that_are_given_may_be_exchanged_and_count_for_nobody(folder, model):
+    called = []
+
+    def kept(name, function):
+        """Return a function that notes its name."""
+        return lambda *x: (called.append(name), function(*x))[1]
+
+    ours = parts(LLAMA_PARTS).functions
+    given = {name: kept(name, ours[name]) for name in LLAMA_GIVEN}
+    own = MyLlama.with_weights_of(model, parts(LLAMA_PARTS, **given))
+    ids = torch.randint(13, (1, 5))
+    assert_close(own(ids), model(ids))
+    assert set(called) == set(LLAMA_GIVEN) and own.parts.count() == "0 of 7"

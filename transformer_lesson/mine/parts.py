@@ -9,7 +9,7 @@ import inspect
 import io
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import FunctionType, ModuleType
 
@@ -62,7 +62,9 @@ LLAMA_PARTS = (
     *("attention_scores", "causal_mask", "scaled_dot_product_attention", "split_heads"),
     *("merge_heads", "llama_block", "apply_rotary"),
 )
-"""The same for a Llama such as SmolLM2; `rms_norm`, `swiglu` and `repeat_kv` are given."""
+"""The same for a Llama such as SmolLM2."""
+LLAMA_GIVEN = ("rms_norm", "swiglu", "repeat_kv")
+"""Functions of a Llama's forward pass that a learner is given; `parts` may run others."""
 WHOLE = ("encoder_forward", "decoder_forward", "llama_block")
 """Functions that call all others, and so show failures of their interplay."""
 
@@ -113,16 +115,22 @@ class Parts:
         return f"{len(self.yours_now())} of {len(self.names)}"
 
 
-def parts(names: tuple[str, ...] = PARTS) -> Parts:
+def parts(names: tuple[str, ...] = PARTS, **given: Callable) -> Parts:
     """Return the current parts: the collected functions that pass, and ours for the rest.
 
     If one fails while a model runs, a warning says so and ours replaces it.
 
     Args:
         names: of the model's functions; `LLAMA_PARTS` for a Llama.
+        given: functions of `GIVEN` or `LLAMA_GIVEN` to run instead of the package's, by name.
+
+    Raises:
+        ValueError: a name that is in neither of them.
     """
+    check_names(given, GIVEN + LLAMA_GIVEN)
     yours, reasons = usable(names)
-    return put_together(yours, reasons, partial(warn, reasons), names)
+    own = put_together(yours | given, reasons, partial(warn, reasons), names)
+    return replace(own, yours=tuple(yours))
 
 
 def put_together(
@@ -198,9 +206,9 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
     """Return all functions of the forward pass by name: these, and copies of ours that call them.
 
     Raises:
-        ValueError: a name that is in none of `GIVEN`, `PARTS` and `LLAMA_PARTS`.
+        ValueError: a name that is in none of `GIVEN`, `PARTS`, `LLAMA_GIVEN` and `LLAMA_PARTS`.
     """
-    check_names(yours, GIVEN + PARTS + LLAMA_PARTS)
+    check_names(yours, GIVEN + PARTS + LLAMA_GIVEN + LLAMA_PARTS)
     ours = {name: _copy(function) for name, function in OURS.items()}
     for function in ours.values():
         own = function.__globals__

@@ -167,7 +167,14 @@ def _(state, q, k, v):
 def _(differences):
     n = differences.shape[1]
     t = differences.mean(1) / (differences.std(1) / n**0.5)
-    return t.abs() > {3: 2.92, 5: 2.132, 10: 1.833}[n]  # Student's t, one in ten
+    return t.abs() > {3: 2.92, 5: 2.132, 10: 2.821}[n]  # Student's t, one in ten and 2 %
+
+
+@wrong("counts", "unusual", "Student's t at one in ten, with ten seeds too: finds 90 % there")
+def _(differences):
+    n = differences.shape[1]
+    t = differences.mean(1) / (differences.std(1) / n**0.5)
+    return t.abs() > {3: 2.92, 5: 2.132, 10: 1.833}[n]
 
 
 @right("counts")
@@ -183,7 +190,7 @@ def _(differences):
 @right("counts")
 def _(differences):  # a rule of distances whose factor falls with the number of seeds
     distance = differences.amax(1) - differences.amin(1)
-    factor = {3: 0.95, 5: 0.5, 10: 0.25}[differences.size(1)]
+    factor = {3: 0.95, 5: 0.5, 10: 0.3}[differences.size(1)]
     return differences.mean(1).abs() > factor * distance
 
 

@@ -123,6 +123,8 @@ class Exercise:
         draws: how many draws an answer is tried on.
         trial: for a function that acts on its arguments: takes the function and the inputs, calls
             the function, and returns what is compared.
+        passes: what `check` says of an answer that passes, if that isn't that it equals the
+            package's own.
     """
 
     name: str
@@ -135,6 +137,7 @@ class Exercise:
     invariants: tuple[Invariant, ...] = ()
     draws: int = DRAWS
     trial: Callable | None = None
+    passes: str = ""
 
     def tried(self, function: Callable) -> Callable:
         """Return a function to call with the inputs: the function itself, or under its trial."""

@@ -75,36 +75,59 @@ def by_rate(title: str, runs: Mapping[str, Mapping[float, Sequence[float]]]) -> 
 
 
 def along_a_text(
-    title: str, runs: Mapping[str, Sequence[Sequence[float]]], learned: int = 64
+    title: str, runs: Mapping[str, Sequence[Sequence[float]]], learned: int = 64, read: int = 256
 ) -> Figure:
-    """Return the loss in each quarter of a text, the mean over seeds and their range.
+    """Return the loss along a text, the mean over seeds and their range.
 
     Args:
         title: the claim that the figure supports.
-        runs: by way of reading, one list of four losses per seed.
-        learned: the length of training texts in characters: a quarter.
+        runs: by way of reading, one list of losses per seed, at equal distances along the text.
+        learned: the length of training texts in characters.
+        read: the length of this text.
     """
-    details = [
-        f"{name}: {', '.join(f'{fmean(column):.2f}' for column in zip(*seeds, strict=True))}"
-        for name, seeds in runs.items()
-    ]
-    picture, axes = figure(title, f"Loss of each quarter. {'; '.join(details)}.", 8.2, 3.5)
+    picture, axes = figure(title, "", 8.2, 3.5)
     picture.subplots_adjust(right=0.71)
     axes.axvspan(0, learned, color=COLORS[5], alpha=0.15, lw=0)
-    middles = [learned * (i + 0.5) for i in range(4)]
+    details = []
     for i, (name, seeds) in enumerate(runs.items()):
         columns = list(zip(*seeds, strict=True))
-        color = COLORS[i % len(COLORS)]
+        means, color = [*map(fmean, columns)], COLORS[i % len(COLORS)]
+        middles = [read / len(columns) * (j + 0.5) for j in range(len(columns))]
         axes.fill_between(middles, [*map(min, columns)], [*map(max, columns)], color=color,
                           alpha=0.15, lw=0)  # fmt: skip
-        axes.plot(middles, [*map(fmean, columns)], STYLES[i % 4] + "o", ms=4, color=color,
-                  label=printable(name))  # fmt: skip
-    axes.set(xlabel="position in the text, in characters", ylabel=NATS, xlim=(0, 4 * learned))
-    axes.set_xticks([learned * i for i in range(5)])
+        axes.plot(middles, means, STYLES[i % 4] + "o", ms=4, color=color, label=printable(name))
+        details.append(f"{name}: {', '.join(f'{mean:.1f}' for mean in means)}")
+    picture.alt = f"Losses along {read} characters. {'; '.join(details)}."
+    axes.set(xlabel="position in the text, in characters", ylabel=NATS, xlim=(0, read))
+    axes.set_xticks(range(0, read + 1, learned // 2))
     axes.text(learned / 2, 0.97, "learned on", transform=axes.get_xaxis_transform(), ha="center",
               va="top", fontsize=9)  # fmt: skip
     axes.grid(axis="y", alpha=0.3)
     name_lines(axes)
+    return picture
+
+
+def shares(title: str, found: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+    """Return how tokens spread over experts: a bar for each block, most used expert at the bottom.
+
+    Args:
+        title: the claim that the figure supports.
+        found: by panel, each block's share of tokens for each expert; they add up to 1.
+    """
+    details = [
+        f"{name}: {', '.join(f'{max(one):.1f}' for one in some)}" for name, some in found.items()
+    ]
+    alt = f"The favorite's share in each block. {'; '.join(details)}."
+    picture, panels = figure(title, alt, 8.2, 2.9, columns=len(found))
+    for axes, (name, some) in zip(panels, found.items(), strict=True):
+        bottoms = [0.0] * len(some)
+        for rank, row in enumerate(zip(*(sorted(one)[::-1] for one in some), strict=True)):
+            color = COLORS[0] if rank == 0 else str(0.62 + 0.045 * rank)
+            axes.bar(range(len(some)), row, bottom=bottoms, color=color, edgecolor="white", lw=0.6)
+            bottoms = [low + x for low, x in zip(bottoms, row, strict=True)]
+        axes.axhline(1 / len(some[0]), color="black", lw=0.8, ls=":")
+        axes.set(title=printable(name), ylim=(0, 1), xticks=[], xlabel="two blocks, three seeds")
+    panels[0].set_ylabel("share of characters")
     return picture
 
 

@@ -28,11 +28,13 @@ from transformer_lesson.text.batches import windows
 from transformer_lesson.training.interrupt import load_whole
 
 READ, STEPS = 4 * LENGTH, 300  # characters, steps of training
-STORED = Path(__file__).with_name("reader.safetensors")
+STORED, TABLE = (Path(__file__).with_name(name) for name in ("reader.safetensors", "longer.json"))
 KINDS = ("rotary", "sinusoids", "no positions")
 """Kinds of positions, all trained on windows of 64."""
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 """At which a model practices on windows of 256."""
+FINE = 16
+"""How many pieces of 16 characters `KINDS` are drawn with."""
 
 
 def recipe_of(name: str) -> Recipe:
@@ -106,7 +108,12 @@ def loss_by_position(model: DecoderOnlyTransformer) -> Float[Tensor, " n"]:
 
 def quarters(losses: Float[Tensor, " n"]) -> list[float]:
     """Return the mean over each 64 of 256 positions."""
-    return losses.view(4, -1).mean(1).tolist()
+    return pieces(losses, 4)
+
+
+def pieces(losses: Float[Tensor, " n"], n: int = FINE) -> list[float]:
+    """Return the mean over each of n equal pieces."""
+    return losses.view(n, -1).mean(1).tolist()
 
 
 def practice(
@@ -126,12 +133,13 @@ def practice(
 def stored() -> dict[str, list[list[float]]]:
     """Return the loss of each quarter, one list per seed, for each way to read 256 characters.
 
+    For each of `KINDS` there are also the losses of each 16 characters, as "rotary, in pieces".
     After practice, there is a way for each of `RATES`, as in "by parts, 30 steps at 0.001".
 
     Raises:
         ValueError: the file is missing or damaged.
     """
-    return read_stored(Path(__file__).with_name("longer.json"), f"{__package__}.measure_longer")
+    return read_stored(TABLE, f"{__package__}.measure_longer")
 
 
 def best_of(way: str) -> tuple[str, list[list[float]]]:

@@ -9,7 +9,12 @@ import torch
 
 from transformer_lesson.checkpoints import save_checkpoint
 from transformer_lesson.lessons.lesson_13 import longer, since_2017
-from transformer_lesson.lessons.lesson_13.longer import loss_by_position, quarters, read_otherwise
+from transformer_lesson.lessons.lesson_13.longer import (
+    loss_by_position,
+    pieces,
+    quarters,
+    read_otherwise,
+)
 from transformer_lesson.lessons.lesson_13.variants import trained
 from transformer_lesson.model.positions import stretched_frequencies
 
@@ -46,12 +51,16 @@ def main() -> None:
                 half = read_otherwise(models[name]).half()
                 save_checkpoint(longer.STORED, half, since_2017.text().tokenizer)
         for name, model in (models | ways(models["rotary"])).items():
-            results = [round(loss, 3) for loss in quarters(loss_by_position(model))]
+            losses = loss_by_position(model)
+            results = [round(loss, 3) for loss in quarters(losses)]
             kept.setdefault(name, []).append(results)
+            if name in longer.KINDS:
+                fine = [round(loss, 3) for loss in pieces(losses)]
+                kept.setdefault(f"{name}, in pieces", []).append(fine)
             print(seed, name, results, flush=True)
     lines = (f" {json.dumps(name)}: {json.dumps(runs)}" for name, runs in kept.items())
     text = "{\n" + ",\n".join(lines) + "\n}\n"
-    (since_2017.HERE / "longer.json").write_text(text, encoding="utf-8")
+    longer.TABLE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ python -m transformer_lesson.lessons.lesson_13.measure_sinks    five minutes on 
 """
 
 import json
-from pathlib import Path
 
 import torch
 
@@ -28,7 +27,7 @@ def main() -> None:
         rows.append([first, round(taken.sum().item(), 3), round(taken[0].item(), 3), losses])
         print(*rows[-1], flush=True)
     text = "[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n"
-    Path(__file__).with_name("sinks.json").write_text(text, encoding="utf-8")
+    sinks.STORED.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import sys
 import torch
 
 from transformer_lesson.lessons.lesson_13 import variants
-from transformer_lesson.lessons.lesson_13.since_2017 import ladder, text
+from transformer_lesson.lessons.lesson_13.since_2017 import ladder
 from transformer_lesson.lessons.lesson_13.variants import RATES, RECIPES, STORED, Stored, rates_of
 
 SEEDS, MORE = range(3), range(3, 10)
@@ -24,15 +24,7 @@ def outcome(name: str, rate: float, seed: int) -> tuple[float, list[list[float]]
     """Return one run's validation loss, and the share of each expert, layer by layer."""
     changed = {"muon": rate} if name == "Muon" else {"rate": rate}
     model = variants.trained(RECIPES[name]._replace(**changed), seed)
-    return round(variants.validation_loss(model), 3), shares_of(model)
-
-
-@torch.no_grad()
-def shares_of(model) -> list[list[float]]:
-    """Return the share of 4,000 characters that each expert gets, layer by layer."""
-    model(*text().validation[0].inputs)
-    layers = [getattr(block.feed_forward, "share", None) for block in model.decoder]
-    return [[round(x, 3) for x in share.tolist()] for share in layers if share is not None]
+    return round(variants.validation_loss(model), 3), variants.shares_of(model)
 
 
 def measured(name: str) -> Stored:

@@ -19,6 +19,7 @@ from transformer_lesson.text import manual
 from transformer_lesson.text.tokenizers import Tokenizer
 
 TOKENS, WINDOW, TEXTS = 192, 64, 8
+STORED = Path(__file__).with_name("sinks.json")
 ASKED = torch.arange(128, TOKENS, 2)
 """Places whose next token is predicted."""
 ALONE = "the last 64 tokens, as a text of their own"
@@ -93,5 +94,5 @@ def stored() -> list[Passage]:
     Raises:
         ValueError: the file is missing or damaged.
     """
-    path, made_by = Path(__file__).with_name("sinks.json"), f"{__package__}.measure_sinks"
-    return read_stored(path, made_by, lambda rows: [Passage(*row) for row in rows])
+    made_by = f"{__package__}.measure_sinks"
+    return read_stored(STORED, made_by, lambda rows: [Passage(*row) for row in rows])

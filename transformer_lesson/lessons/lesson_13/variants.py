@@ -278,6 +278,14 @@ def stored() -> dict[str, Stored]:
     }
 
 
+@torch.no_grad()
+def shares_of(model: DecoderOnlyTransformer) -> list[list[float]]:
+    """Return the share of 4,096 characters that each expert gets, layer by layer; [] without."""
+    model(*since_2017.text().validation[0].inputs)
+    layers = [getattr(block.feed_forward, "share", None) for block in model.decoder]
+    return [[round(x, 3) for x in share.tolist()] for share in layers if share is not None]
+
+
 def differences(before: str, after: str) -> list[float]:
     """Return after minus before of each seed that both have, each recipe at its best rate."""
     runs = stored()

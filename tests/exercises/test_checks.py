@@ -18,7 +18,7 @@ from transformer_lesson.exercises.engine.choosing import turns, variant
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.examples import SMALL
 from transformer_lesson.exercises.engine.specification import DRAWS, Draw
-from transformer_lesson.lessons.lesson_17.vision import patches
+from transformer_lesson.lessons.lesson_07.vision import patches
 from transformer_lesson.model.attention import attention_scores, merge_heads, split_heads
 
 UNUSABLE = {

@@ -34,6 +34,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "06/hunt-in-the-page": [("English sentence", "they know that the queen is good .")],
     "07/0c1d4300": [("Text", "the child closes the window .")],
     "07/0e1dad53": ["B, token 5 “Fenster” has not been replaced yet"],
+    "07/patches-see": [("Row", 7), ("Column", 11)],
     "08/1e6d0eda": [re.compile(r"^step [\d,]+: .*exact match 0(\.[0-4]\d*)?$")],
     "08/5044e6bd": [("Snapshot", 100)],
     "09/1d01777a": [("Step", 12)],
@@ -62,7 +63,6 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
         "The reward counts right words, in any order.",
     ],
     "16/leash-explored": ["0.3", ("Stop at step", 9), "Stop here"],
-    "17/patches-see": [("Row", 7), ("Column", 11)],
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in
     root.querySelector(".task").dataset]"""

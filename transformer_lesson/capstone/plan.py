@@ -76,8 +76,8 @@ class Plan(NamedTuple):
             f"Expected: {digits(self.expected)} bits per character on what is held out, between "
             f"{digits(self.low)} and {digits(self.high)}. Two short runs reached {digits(first)} "
             f"after {a} steps and {digits(second)} after {b}, and a power law goes on as a "
-            "straight line on log axes. How far off that line was in earlier runs gives the "
-            "interval."
+            "straight line on log axes. How far off that line was in our runs on other texts gives "
+            "the interval; yours may be further off."
         )
 
 
@@ -241,7 +241,7 @@ def foresee(
 
     Returns:
         The expected loss, the law times the median miss, and the lowest and highest loss that the
-        misses imply; none is above the last short run, as more steps do no harm.
+        misses imply; none is above the last short run's.
 
     Source: Kaplan and others (2020); lesson 15 fits the law with size and text together.
     Differs: without a floor, which two short runs cannot show. So the forecast is too low once

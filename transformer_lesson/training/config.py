@@ -31,7 +31,8 @@ class TrainConfig(CheckedConfig):
         learning_rate: the highest rate that the schedule reaches (by default 1e-3). With
             schedule "noam", which brings a rate of its own, a factor on that (by default 1).
         schedule: what follows the warm-up: "linear" falls to zero, "cosine" to a tenth,
-            "constant" stays, "noam" is the paper's (equation 3).
+            "constant" stays, "wsd" stays and falls to zero in the last fifth (warm-up, stable,
+            decay), "noam" is the paper's (equation 3).
         warmup_steps: steps over which the rate rises in proportion to the step (4000 in the
             paper, for 100,000 steps); 0 for none. By default 50, or half of the steps if these
             are fewer than 100.
@@ -61,7 +62,7 @@ class TrainConfig(CheckedConfig):
 
     steps: int = size()
     learning_rate: float | None = optional(positive)(None)
-    schedule: str = one_of("linear", "cosine", "noam", "constant")
+    schedule: str = one_of("linear", "cosine", "noam", "constant", "wsd")
     warmup_steps: int | None = optional(count)(None)
     optimizer: str = one_of("adamw", "adam")
     betas: Sequence[float] = tuple_of(probability, 2)((0.9, 0.98))

@@ -31,9 +31,10 @@ def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
     """The learning rate of a step by the config's schedule.
 
     Warm-up is a straight line up to `config.peak_learning_rate` at step `steps_of_warmup`. From
-    there on "constant" stays, "linear" is a straight line down to zero, and "cosine" half a wave
-    down to a tenth of the peak. Both get there one step after the last, so that the last step
-    learns too.
+    there on "constant" stays, "linear" is a straight line down to zero, "cosine" half a wave down
+    to a tenth of the peak, and "wsd" stays until a fifth of the steps is left and is then a
+    straight line down to zero. All get there one step after the last, so that the last step learns
+    too.
     "noam" is `warmup_rate` times `config.peak_learning_rate`.
 
     Args:
@@ -45,7 +46,7 @@ def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
         ValueError: step is not from 1 to `config.steps`.
 
     Source: "Attention Is All You Need" (2017), equation 3 ("noam"); Loshchilov and Hutter,
-        "SGDR" (2016), equation 5 ("cosine").
+        "SGDR" (2016), equation 5 ("cosine"); Hu and others, "MiniCPM" (2024), section 4 ("wsd").
     """
     if not 1 <= step <= config.steps:
         raise ValueError(f"step is {step}, but this run's steps go from 1 to {config.steps}.")
@@ -59,5 +60,6 @@ def learning_rate(step: int, config: TrainConfig, d_model: int) -> float:
         "constant": 1.0,
         "linear": 1 - progress,
         "cosine": 0.1 + 0.9 * (1 + math.cos(math.pi * progress)) / 2,
+        "wsd": min(1.0, (config.steps + 1 - step) / (config.steps // 5 + 1)),
     }
     return peak * remaining[config.schedule]

@@ -311,6 +311,17 @@ def leaks_future(model, ids):
     return False
 
 
+# %% 07 patches
+def patches(pictures, size):
+    side = pictures.shape[1]
+    tokens = []
+    for top in range(0, side, size):
+        for left in range(0, side, size):
+            square = pictures[:, top : top + size, left : left + size]
+            tokens.append(square.reshape(len(pictures), size * size))
+    return torch.stack(tokens, dim=1)
+
+
 # %% 08 loss_gradient
 def loss_gradient(logits, labels, smoothing, pad_id):
     batch, n, vocab_size = logits.shape

@@ -216,6 +216,11 @@ def leaks_future(model, ids):
         return any(moved(t, new) for t in range(1, ids.size(1)) for new in (0, 1))
 
 
+# %% 07 patches
+def patches(pictures, size):
+    return F.unfold(pictures.unsqueeze(1), kernel_size=size, stride=size).transpose(1, 2)
+
+
 # %% 08 loss_gradient
 def loss_gradient(logits, labels, smoothing, pad_id):
     real = (labels != pad_id)[..., None]

@@ -1,37 +1,34 @@
 """What learners might write for the exercises of lesson 17."""
 
 import torch
-import torch.nn.functional as F
 
 from tests.exercises.answers import right, wrong
 
 
-@right("patches")
-def _(pictures, size):
-    return F.unfold(pictures[:, None], size, stride=size).mT
+@right("false_alarms")
+def _(differences, rule):
+    """Number by number in binary."""
+    n, alarms = len(differences), 0
+    for pattern in range(2**n):
+        alarms += rule([x if pattern >> i & 1 else -x for i, x in enumerate(differences)])
+    return alarms / 2**n
 
 
-@right("patches")
-def _(pictures, size):
-    """Square by square."""
-    places = range(0, pictures.size(-1), size)
-    squares = [pictures[:, y : y + size, x : x + size] for y in places for x in places]
-    return torch.stack([square.flatten(1) for square in squares], dim=1)
+@right("false_alarms")
+def _(differences, rule):
+    signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * len(differences))
+    return torch.tensor([rule(row) for row in signs * torch.tensor(differences)]).float().mean()
 
 
-@right("patches")
-def _(pictures, size):
-    squares = pictures.unfold(1, size, size).unfold(2, size, size)
-    return squares.flatten(1, 2).flatten(2)
+@wrong("false_alarms", "usual", "one sign at a time")
+def _(differences, rule):
+    lists = []
+    for i in range(len(differences)):
+        lists.append([*differences])
+        lists[-1][i] *= -1
+    return sum(map(rule, lists)) / len(lists)
 
 
-@wrong("patches", "usual", "the sizes of the grid and of the patch are exchanged")
-def _(pictures, size):
-    n, side, _ = pictures.shape
-    k = side // size
-    return pictures.reshape(n, size, k, size, k).transpose(2, 3).reshape(n, k * k, size * size)
-
-
-@wrong("patches", "unusual", "a window that moves by one pixel")
-def _(pictures, size):
-    return F.unfold(pictures[:, None], size).mT
+@wrong("false_alarms", "unusual", "rule turned around instead of the differences")
+def _(differences, rule):
+    return (rule(differences) + (not rule(differences))) / 2

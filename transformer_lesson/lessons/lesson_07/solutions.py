@@ -1,4 +1,4 @@
-"""Lesson 07: the causal mask, and whether a model sees ahead."""
+"""Lesson 07: the causal mask; behind it, whether a model sees ahead, and pictures as tokens."""
 
 import torch
 
@@ -17,3 +17,11 @@ def leaks_future(model, ids):
         if ((model(changed) - before)[:, :t].abs() > 1e-5).any():
             return True
     return False
+
+
+def patches(pictures, size):
+    """Cut pictures into squares, row by row."""
+    n, side, _ = pictures.shape
+    k = side // size
+    squares = pictures.reshape(n, k, size, k, size).transpose(2, 3)
+    return squares.reshape(n, k * k, size * size)

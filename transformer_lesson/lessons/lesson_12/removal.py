@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from transformer_lesson.intervals import student
 from transformer_lesson.lessons.lesson_12.answer_explorer import Measure
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.masks import target_mask
@@ -303,5 +304,4 @@ def mean_change(part: Part, name: str) -> tuple[float, float, float]:
 
 def interval(ten: Float[Tensor, " 10"]) -> tuple[float, float, float]:
     """Return the mean of ten numbers and its 95 % interval (Student's t, 9 degrees of freedom)."""
-    mean, half = ten.mean().item(), 2.262 * ten.std().item() / 10**0.5
-    return mean, mean - half, mean + half
+    return student(ten.tolist())

@@ -1,11 +1,8 @@
 """Lesson 17, Your own: what only this lesson uses.
 
-- `exercises.py`: `patches`
+- `exercises.py`: `false_alarms`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `solutions.py`: solutions as the lesson shows them
-- `vision.py`: a small vision transformer on drawn digits, and a linear rival
-- `scenes.py`: small pictures of two shapes, with captions
-- `captions.py`, `.json` (by `measure_captions.py`): a model that captions them, three seeds
-- `patch_explorer.py`, `.js`: explorable: from pixels to tokens
+- `claims.py`, `.json` (by `measure_claims.py`): claims and their runs, stored
 """

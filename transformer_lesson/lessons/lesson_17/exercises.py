@@ -1,65 +1,80 @@
-"""Lesson 17: a picture as a row of tokens.
+"""Lesson 17: how often a rule of thumb is wrong.
 
-What `own` makes of a learner's material is not checked: it has no right answer.
+What `own` makes of a learner's material is not checked, nor is a learner's claim: they have no
+right answer.
 """
+
+from collections.abc import Callable, Sequence
+from itertools import combinations_with_replacement, product
+from statistics import fmean
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
 
 
-def _picture_inputs(draw: Draw) -> tuple:
-    """One patch, patches of one pixel, one picture, and what lies in memory as its transpose."""
-    squares, size = draw.one_of(((3, 2), (1, 5), (2, 5), (5, 3), (2, 3), (3, 1)))
-    if draw.small:
-        squares, size = draw.size("square", at_least=2), draw.size("pixel", at_least=2)
-    else:
-        draw.sizes |= {"square": squares, "pixel": size, "picture": draw.one_of((7, 2, 7, 1))}
-    draw.sizes |= {"side": squares * size, "patch": squares**2, "number": size**2}
-    pictures = draw.normal("picture side side")
-    return (pictures.mT.contiguous().mT if draw.number == 4 else pictures), size
+class Rule:
+    """A rule that sees a difference in differences, or doesn't."""
+
+    def __init__(self, says: str, sees: Callable[[list[float]], bool]):
+        self.says, self.sees = says, sees
+
+    def __call__(self, differences: Sequence[float]) -> bool:
+        """Return whether it sees a difference."""
+        return bool(self.sees([float(one) for one in differences]))
+
+    def __repr__(self) -> str:
+        return f"a rule: {self.says}"
+
+
+RULES = (
+    Rule("more than half are below 0", lambda x: sum(one < 0 for one in x) > len(x) / 2),
+    Rule("all are below 0", lambda x: max(x) < 0),
+    Rule("the mean is below -0.123", lambda x: fmean(x) < -0.123),
+    Rule("the first one is below 0, and so is the sum", lambda x: x[0] < 0 and sum(x) < -1e-9),
+    Rule("the largest is above 0.55", lambda x: max(x) > 0.55),
+    Rule("the mean is above 0.234 or below -0.234", lambda x: abs(fmean(x)) > 0.234),
+)
+
+
+def _rule_inputs(draw: Draw) -> tuple:
+    """From two to seven pairs, each time under another rule."""
+    draw.sizes["pair"] = 3 if draw.small else draw.one_of((5, 3, 7, 6, 4, 2))
+    return draw.normal("pair").tolist(), draw.one_of(RULES)
 
 
 @exercise(
-    reference="transformer_lesson.lessons.lesson_17.vision:patches",
-    make_inputs=_picture_inputs,
-    draws=6,
-    returns={"patches": "picture patch number"},
+    reference="transformer_lesson.capstone.claim:false_alarms",
+    make_inputs=_rule_inputs,
+    draws=len(RULES),
+    returns={"share": ""},
     hints=(
-        "Lesson 04 cut a row of numbers into heads with one `reshape`. Here two axes are cut: the "
-        "rows of a picture and its columns. Into what does each fall?",
-        "`pictures.reshape(n, k, size, k, size)` with k = side // size names every pixel by four "
-        "numbers: row of the patch, row in the patch, column of the patch, column in the patch. "
-        "The two that name the patch must stand together.",
-        "`.transpose(2, 3)` brings them together. After it, `reshape(n, k * k, size * size)` joins "
-        "both pairs.",
+        "If the change did nothing, which of a pair's two losses is called the change's is an "
+        "accident. What would the other choice do to that pair's difference?",
+        "Each of n differences could as well have the other sign, so there are 2ⁿ lists that are "
+        "as likely as yours. `itertools.product((1, -1), repeat=n)` goes through all signs.",
+        "For each `signs`, ask `rule([one * sign for one, sign in zip(differences, signs)])`. "
+        "Return how many say True, divided by how many you asked.",
     ),
 )
-def patches(pictures, size):
-    """Cut pictures into squares, row by row."""
-    n, side, _ = pictures.shape
-    k, size = (side // size, size)
-    pictures = choose(
-        pictures, upside_down=pictures.flip(1), mirrored=pictures.flip(2), scaled=pictures / 255
+def false_alarms(differences, rule):
+    """Return the share of all arrangements of signs in which a rule sees a difference."""
+    n = len(differences)
+    signs = choose(
+        [*product((1, -1), repeat=n)],
+        all_or_none=[(1,) * n, (-1,) * n],
+        one_at_a_time=[tuple(-1 if i == j else 1 for i in range(n)) for j in range(n)],
+        as_it_is_left_out=[*product((1, -1), repeat=n)][1:],
+        by_number=[*combinations_with_replacement((1, -1), n)],
+        zeros=[*product((1, 0), repeat=n)],
     )
-    cut = choose(
-        pictures.reshape(n, k, size, k, size),
-        dealt_out=pictures.reshape(n, size, k, size, k).transpose(1, 2).transpose(3, 4),
-        rows_dealt_out=pictures.reshape(n, size, k, k, size).transpose(1, 2),
+    flipped = choose(
+        [[one * sign for one, sign in zip(differences, row, strict=True)] for row in signs],
+        signs_alone=signs,
     )
-    squares = choose(
-        cut.transpose(2, 3),
-        no_transpose=cut,
-        patches_by_columns=cut.permute(0, 3, 1, 2, 4),
-        pixels_by_columns=cut.permute(0, 1, 3, 4, 2),
-        patches_last=cut.permute(0, 2, 4, 1, 3),
-    )
-    return _tokens(squares, pictures, k, size)
-
-
-def _tokens(squares, pictures, k, size):
-    """Return the squares as rows of numbers."""
-    n = len(pictures)
-    tokens = squares.reshape(n, k * k, size * size)
+    seen = [rule(one) for one in flipped]
     return choose(
-        tokens, overlapping=pictures.unfold(1, size, 1).unfold(2, size, 1).flatten(1, 2).flatten(2)
+        sum(seen) / len(seen),
+        count=sum(seen),
+        silent=1 - sum(seen) / len(seen),
+        this_one=float(rule(differences)),
     )

@@ -1,9 +1,11 @@
-"""Lesson 17: a picture as a row of tokens."""
+"""Lesson 17: how often a rule of thumb is wrong."""
+
+from itertools import product
 
 
-def patches(pictures, size):
-    """Cut pictures into squares, row by row."""
-    n, side, _ = pictures.shape
-    k = side // size
-    squares = pictures.reshape(n, k, size, k, size).transpose(2, 3)
-    return squares.reshape(n, k * k, size * size)
+def false_alarms(differences, rule):
+    """Return how often a rule would see a difference if there were none."""
+    seen = []
+    for signs in product((1, -1), repeat=len(differences)):
+        seen.append(rule([one * sign for one, sign in zip(differences, signs, strict=True)]))
+    return sum(seen) / len(seen)

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from transformer_lesson.lessons.lesson_17.vision import noisy, patches, strokes
+from transformer_lesson.lessons.lesson_07.vision import noisy, patches, strokes
 
 SIDE, PATCH = 24, 6  # pixels of a picture and of a patch
 N_PATCHES = (SIDE // PATCH) ** 2

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from transformer_lesson.lessons.lesson_17.scenes import N_PATCHES, PATCH, THINGS, Drawings
-from transformer_lesson.lessons.lesson_17.vision import patches
+from transformer_lesson.lessons.lesson_07.scenes import N_PATCHES, PATCH, THINGS, Drawings
+from transformer_lesson.lessons.lesson_07.vision import patches
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.evaluation import evaluating
 from transformer_lesson.model.hooks import record

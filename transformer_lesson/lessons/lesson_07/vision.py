@@ -4,7 +4,7 @@ The digits are drawn here, from strokes that shift, lean, grow and tremble at ra
 of the course's packages includes any.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -217,28 +217,3 @@ def linear_rival(seed: int = 0) -> nn.Module:
     """Return a linear layer on single pixels, the baseline without any interaction of parts."""
     torch.manual_seed(seed)
     return nn.Sequential(nn.Flatten(), nn.Linear(SIDE * SIDE, CLASSES))
-
-
-def compare(
-    digits: Digits, unseen: Digits, steps: int = 1000, seeds: Sequence[int] = (0, 1, 2)
-) -> list[tuple[float, float]]:
-    """Train a vision transformer and its linear rival for each seed.
-
-    Returns:
-        For each seed the shares of unseen digits that the two name.
-    """
-    shares = []
-    for seed in seeds:
-        models = VisionTransformer(seed=seed), linear_rival(seed)
-        for model in models:
-            for _ in train(model, digits, steps, seed):
-                pass
-        shares.append(tuple(share_right(model, unseen) for model in models))
-    return shares
-
-
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of three values, by Student's t."""
-    sample = torch.tensor(values, dtype=torch.float64)
-    away = 4.303 * sample.std() / len(sample) ** 0.5  # the t of two degrees of freedom
-    return (sample.mean() - away).item(), (sample.mean() + away).item()

@@ -3,7 +3,7 @@
 import torch
 
 from transformer_lesson.explorables import PatchExplorer
-from transformer_lesson.lessons.lesson_17.vision import draw_digits, patches
+from transformer_lesson.lessons.lesson_07.vision import draw_digits, patches
 
 CELLS = """[...root.querySelectorAll("svg [data-of]")].map(node =>
     [Number(node.getAttribute("y")), Number(node.getAttribute("x")), node.dataset.of])"""

@@ -1,9 +1,9 @@
-"""Train the captioner of lesson 17 from three seeds, and test what it has and has not learned.
+"""Train the captioner behind lesson 07 from three seeds, and test what it has and has not learned.
 
 Each seed also trains a control that sees every scene: the result on held-out scenes if only the
 pictures were new.
 
-    python -m transformer_lesson.lessons.lesson_17.measure_captions
+    python -m transformer_lesson.lessons.lesson_07.measure_captions
         two minutes on one core; writes captions.json
 """
 
@@ -12,8 +12,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from transformer_lesson.lessons.lesson_17 import captions
-from transformer_lesson.lessons.lesson_17.scenes import APART, KNOWN, NEVER, SCENES, Drawings, draw
+from transformer_lesson.lessons.lesson_07 import captions
+from transformer_lesson.lessons.lesson_07.scenes import APART, KNOWN, NEVER, SCENES, Drawings, draw
 from transformer_lesson.training import train
 
 SEEDS, N_TRAIN, N_TEST = (0, 1, 2), 12_000, 400

@@ -3,7 +3,7 @@
 import traitlets
 
 from transformer_lesson.explorables.in_page import PageExplorable
-from transformer_lesson.lessons.lesson_17.vision import CLASSES, SIDE, draw_digits
+from transformer_lesson.lessons.lesson_07.vision import CLASSES, SIDE, draw_digits
 
 
 class PatchExplorer(PageExplorable):

@@ -2,9 +2,9 @@
 
 import torch
 
-from transformer_lesson.lessons.lesson_17 import captions
-from transformer_lesson.lessons.lesson_17.captions import TOKENIZER, CaptionBatches, Captioner
-from transformer_lesson.lessons.lesson_17.scenes import (
+from transformer_lesson.lessons.lesson_07 import captions
+from transformer_lesson.lessons.lesson_07.captions import TOKENIZER, CaptionBatches, Captioner
+from transformer_lesson.lessons.lesson_07.scenes import (
     APART,
     KNOWN,
     N_PATCHES,

@@ -181,6 +181,15 @@ def both_orders(corpus, seed):
     return model, [pair for part in rest.values() for pair in part]
 
 
+PREFERRING = {
+    "dpo": (0.0, 2e-5),
+    "dpo, half the rate": (0.0, 1e-5),
+    "dpo, twice the rate": (0.0, 4e-5),
+    "dpo and likelier": (1.0, 2e-5),
+}
+"""By name: the share of "make the chosen answer likelier, too" in the loss, and the rate."""
+
+
 def taste(seed) -> dict:
     """Two right orders, one of them preferred: what a win rate says, and what it does not."""
     corpus = manners.two_orders(seed=seed)
@@ -208,28 +217,15 @@ def taste(seed) -> dict:
         }
 
     first, results = look(start, others), {}
-    for name, share, rate in (
-        ("dpo", 0.0, 2e-5),
-        ("dpo, half the rate", 0.0, 1e-5),
-        ("dpo, twice the rate", 0.0, 4e-5),
-        ("dpo and likelier", 1.0, 2e-5),
-    ):
+    for name, (share, rate) in PREFERRING.items():
         model, steps = copy.deepcopy(start), {0: first}
 
         def watch(step, model=model, steps=steps, name=name):
             if step % 10 == 0 and (step == 60 or "rate" not in name):
                 steps[step] = look(model, others)
 
-        manners.prefer(
-            model,
-            start,
-            TOKENIZER,
-            train,
-            learning_rate=rate,
-            seed=seed,
-            also_likelier=share,
-            on_step=watch,
-        )
+        given = {"learning_rate": rate, "seed": seed, "also_likelier": share}
+        manners.prefer(model, start, TOKENIZER, train, on_step=watch, **given)
         results[name] = steps
     imitating = copy.deepcopy(start)
     manners.tune(imitating, TOKENIZER, [Pair(p.source, p.chosen) for p in train], 60, seed=seed)

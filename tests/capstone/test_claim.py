@@ -116,7 +116,8 @@ def test_the_rule_errs_as_often_as_it_says(losses):
         ({"predicts": "better"}, "one of lower, higher, no difference"),
         ({"change": {"schedule": "cosine"}}, "The change is the baseline again"),
         ({"control": None}, "control is None, .* What else could be the reason"),
-        ({"control": {"schedule": "wsd"}}, "The control is one of the two sides again"),
+        ({"control": {"schedule": "wsd"}}, "The control is the change again"),
+        ({"control": {}}, "The control is the baseline again"),  # named or not
         (
             {"rates": {"baseline": (0.01,), "change": (0.01, 0.02), "control": (0.01,)}},
             "different rates .* wins by luck",

@@ -1,5 +1,6 @@
 """Claims as people would type them: five that run, and some that can't."""
 
+import copy
 import importlib
 import random
 
@@ -14,6 +15,12 @@ module = importlib.import_module("transformer_lesson.capstone.claim")
 def without_embedding_scale(model):
     with torch.no_grad():
         model.embedding.weight.mul_(0.1)
+
+
+def orthogonal_copy(model):
+    model = copy.deepcopy(model)
+    torch.nn.init.orthogonal_(model.embedding.weight)
+    return model
 
 
 CLAIMS = {
@@ -64,7 +71,7 @@ WEIGHTS = CLAIMS["Weight decay helps"]
         ({"change": {"norm": "rmsnorm"}}, "norm is 'rmsnorm', but it must be one of layer, rms"),
         ({"change": {"schedule": "fall"}}, "schedule is 'fall', but it must be one of linear, "),
         ({"change": {"n_heads": 5}}, "divisible by n_heads = 5"),
-        ({"change": {"activation": "swiglu"}}, "choose d_ff so that"),
+        ({"change": {"activation": "swiglu"}}, "choose d_ff, which is 256"),
         ({"change": "weight_decay"}, "change is 'weight_decay', but it must be a dict"),
         ({"change": {"lr": 0.1}}, "'lr' is no part of a side"),
         ({"rates": 0.01}, "rates is 0.01, but it must be a list"),
@@ -72,6 +79,9 @@ WEIGHTS = CLAIMS["Weight decay helps"]
         ({"rates": {"baseline": 0.01}}, "must be a list of numbers"),
         ({"source": "my_novel.txt"}, "There is no such file or folder as my_novel.txt"),
         ({"predicts": "better"}, "must be one of lower, higher, no difference"),
+        ({"change": {"edit": orthogonal_copy}}, "the change, orthogonal_copy, the model is as it"),
+        ({"control": {"weight_decay": 0.0}}, "The control is the baseline again"),
+        ({"control": {"weight_decay": 0.1}}, "The control is the change again"),
     ],
 )
 def test_what_cannot_be_tested_is_refused_in_a_sentence(wrong, sentence, unchecked):

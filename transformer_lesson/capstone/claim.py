@@ -38,7 +38,8 @@ from transformer_lesson.training import TrainConfig, TrainingDiverged, train, va
 SIDES = ("baseline", "change", "control")
 TRIES = 2  # seeds for each rate; the comparison has others
 LENGTH, BATCH_SIZE, VALIDATED = 64, 16, 4096  # characters in a window, windows, characters
-SIZES = {"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 256, "dropout": 0.0}
+MODEL = {"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 256, "dropout": 0.0}
+MODEL |= {"activation": "gelu", "positions": "rotary"}
 TRAINING = {"schedule": "cosine", "warmup_steps": 20}
 ALIKE = 0.02  # share by which the sizes of two models may differ
 MOST_RATES = 8  # after widening
@@ -188,7 +189,8 @@ def claim(
 ) -> Claim:
     """Test a claim about a small language model: trained fairly on both sides, beside a control.
 
-    A side is a dict of what differs from the course's small GPT: fields of `ModelConfig` or of
+    A side is a dict of what differs from the course's small GPT (two blocks, four heads, d_model
+    64, d_ff 256, GELU, rotary, a cosine after 20 steps of warm-up): fields of `ModelConfig` or of
     `TrainConfig`, or "edit", a function that changes the untrained model in place.
 
     Args:
@@ -211,6 +213,7 @@ def claim(
     registered = _registered(says, sides, predicts, rates, steps, source)
     seeds, minutes = seeds_rule.check("seeds", seeds), minutes_rule.check("minutes", minutes)
     text = _Text(source)
+    _refuse_idle(sides, text)
     sizes = {name: count_parameters(build(side, text, 0)) for name, side in sides.items()}
     _refuse_unequal(sizes)
     registered = replace(registered, sizes=sizes)
@@ -394,13 +397,14 @@ def _refuse_alike(sides: Mapping[str, Side | None]) -> None:
                 * (name == "control")
             )
         _split(side)
-    if sides["change"] == sides["baseline"]:
+    if _whole(sides["change"]) == _whole(sides["baseline"]):
         raise ValueError("The change is the baseline again: name what differs.")
-    if sides["control"] in (sides["baseline"], sides["change"]):
-        raise ValueError(
-            "The control is one of the two sides again: let it differ from the baseline as the "
-            "change does, but without what you think is the reason."
-        )
+    for name in ("baseline", "change"):
+        if _whole(sides["control"]) == _whole(sides[name]):
+            raise ValueError(
+                f"The control is the {name} again: let it differ from the baseline as the change "
+                "does, but without what you think is the reason."
+            )
 
 
 def _numbers(rates: Any) -> tuple[float, ...]:
@@ -416,14 +420,30 @@ def _numbers(rates: Any) -> tuple[float, ...]:
     return tuple(sorted(set(map(float, rates))))
 
 
+def _refuse_idle(sides: Mapping[str, Side], text: "_Text") -> None:
+    """Refuse an edit after which a model is built and computes as before."""
+    for name, side in sides.items():
+        if not _split(side)[2]:
+            continue
+        both = [build(one, text, 0).eval() for one in (side, {**side, "edit": None})]
+        with torch.no_grad():
+            logits = [model(text.validation[0].inputs[0][:1]) for model in both]
+        if repr(both[0]) == repr(both[1]) and torch.equal(*logits):
+            raise ValueError(
+                f"After the edit of the {name}, {_named({'edit': side['edit']})[6:]}, the model is "
+                "as it was: change the model that it gets, in place; what it returns is not used."
+            )
+
+
 def _refuse_unequal(sizes: Mapping[str, int]) -> None:
     """Refuse a change that is larger or smaller than the baseline, unless the control is, too."""
     share = sizes["change"] / sizes["baseline"] - 1
     if abs(share) > ALIKE and abs(sizes["control"] / sizes["change"] - 1) > ALIKE:
         raise ValueError(
             f"The change has {sizes['change']:,} parameters, the baseline {sizes['baseline']:,} "
-            f"({share:+.0%}), and the control {sizes['control']:,}: choose d_ff so that the two "
-            "sides are equally large, or the control as large as the change."
+            f"({share:+.0%}), and the control {sizes['control']:,}: choose d_ff, which is "
+            f"{MODEL['d_ff']} if a side names none, so that baseline and change differ by "
+            f"{ALIKE:.0%} at most, or make the control as large as the change."
         )
 
 
@@ -462,12 +482,19 @@ def _split(side: Side) -> tuple[dict, dict, Callable | None]:
     return of_model, {k: v for k, v in rest.items() if k not in of_model}, edit
 
 
+def _whole(side: Side) -> tuple[ModelConfig, TrainConfig, Callable | None]:
+    """Return all that a side is, named or not, for a vocabulary of 2."""
+    of_model, of_training, edit = _split(side)
+    model = ModelConfig(2, max_len=LENGTH, **MODEL | of_model)
+    return model, TrainConfig(40, 0.01, **TRAINING | of_training), edit
+
+
 def build(side: Side, text: _Text, seed: int) -> DecoderOnlyTransformer:
     """Return a side's untrained model; parts that sides share have equal weights."""
     of_model, _, edit = _split(side)
     torch.manual_seed(seed)
-    sizes = {**SIZES, "activation": "gelu", "positions": "rotary"} | of_model
-    model = DecoderOnlyTransformer(ModelConfig(text.tokenizer.vocab_size, max_len=LENGTH, **sizes))
+    config = ModelConfig(text.tokenizer.vocab_size, max_len=LENGTH, **MODEL | of_model)
+    model = DecoderOnlyTransformer(config)
     if edit is not None:
         edit(model)
     return model

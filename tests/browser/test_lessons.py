@@ -1,18 +1,29 @@
-"""Every lesson as a learner meets it: real JupyterLab, real Chromium, no network."""
+"""Each explorable as a learner meets it: real JupyterLab, real Chromium, no network."""
 
 import time
 
 import pytest
 
 from tests.browser.lab import ERRORS
+from tests.stored_lessons import cells, source
 from tools.browser import PATIENCE
 from tools.lesson_files import lesson_files, place_of
+from transformer_lesson import explorables
 
-LESSONS = [  # of what may follow a lesson, only what has something to move: nbval runs the rest
-    place_of(path).as_posix()
-    for path in lesson_files()
-    if path.parent.name != "deeper" or "lesson.explorables import" in path.read_text("utf-8")
-]
+
+def showing_something_new() -> list[str]:
+    """Each notebook with an explorable that none before it shows: nbval runs the others, too."""
+    notebooks, seen = [], set()
+    for path in lesson_files():
+        code = "\n".join(source(cell) for cell in cells(path, "code"))
+        shown = {name for name in explorables.__all__ if f"\n{name}(" in f"\n{code}"} - seen
+        seen |= shown
+        notebooks += [place_of(path).as_posix()] if shown else []
+    assert seen >= {"ModelFlow", "Clinic", "RewardClinic", "PatchingGrid"}
+    return notebooks
+
+
+LESSONS = showing_something_new()
 MOVES = {  # a control of each kind, by what takes the focus, and what moves it
     ".widget-toggle-button:not(.mod-active)": "press",
     ".jupyter-button:not(.widget-toggle-button)": "press",

@@ -261,7 +261,8 @@ def test_the_translator_can_be_tried_at_once(visit):
 
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)], ids=str)
 def test_nothing_jumps_while_a_page_is_opened(size, chromium, built):
-    pages = ["index", "try", *(f"notebooks/{lesson}" for lesson in LESSONS)]
+    live = [one for one in LESSONS if any((STILLS / Path(one).name).glob("*.json"))]
+    pages = ["index", "try", *(f"notebooks/{lesson}" for lesson in live)]
     shifted = {}
     for name in pages:
         viewport = dict(zip(("width", "height"), size, strict=True))

@@ -213,10 +213,7 @@ def claim(
     registered = _registered(says, sides, predicts, rates, steps, source)
     seeds, minutes = seeds_rule.check("seeds", seeds), minutes_rule.check("minutes", minutes)
     text = _Text(source)
-    _refuse_idle(sides, text)
-    sizes = {name: count_parameters(build(side, text, 0)) for name, side in sides.items()}
-    _refuse_unequal(sizes)
-    registered = replace(registered, sizes=sizes)
+    registered = replace(registered, sizes=_sizes(sides, text))
     n_runs = len(SIDES) * (TRIES * len(registered.rates) + seeds)
     foreseen = _foreseen(n_runs, registered, text, seeds, minutes)
     say(f"{n_runs} runs, about {foreseen:.1f} minutes.")
@@ -418,6 +415,14 @@ def _numbers(rates: Any) -> tuple[float, ...]:
             "(0.005, 0.01, 0.02)."
         )
     return tuple(sorted(set(map(float, rates))))
+
+
+def _sizes(sides: Mapping[str, Side], text: "_Text") -> dict[str, int]:
+    """Return the parameters of each side's model; refuse idle edits and unequal sizes."""
+    _refuse_idle(sides, text)
+    sizes = {name: count_parameters(build(side, text, 0)) for name, side in sides.items()}
+    _refuse_unequal(sizes)
+    return sizes
 
 
 def _refuse_idle(sides: Mapping[str, Side], text: "_Text") -> None:

@@ -8,6 +8,9 @@ what came out, how often its rule would be wrong and what it could not have seen
 2. Each side, at its own best rate, learns from new seeds that chose nothing. All sides of a seed
    read the same batches.
 3. The verdict rests on the differences of pairs: change minus baseline, control minus baseline.
+
+It is long because a claim is one thing with four faces: what it refuses, its runs, its verdict, and
+the page that shows them.
 """
 
 import base64

@@ -90,6 +90,7 @@ def _of_a_chat(function: Callable) -> Callable:
 
     @wraps(function)
     def checked(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> list[int]:
+        """Check both, then call."""
         for mark in MARKS:
             if mark not in tokenizer.vocabulary:
                 raise ValueError(

@@ -1,4 +1,7 @@
-"""Lesson 13: what replaced the paper's parts, and how to tell what a replacement is worth."""
+"""Lesson 13: what replaced the paper's parts, and how to tell what a replacement is worth.
+
+It is long because it holds six exercises, those of the lesson and of the notebooks behind it.
+"""
 
 import math
 from functools import cache, lru_cache

@@ -144,6 +144,7 @@ def praise(seed) -> dict:
     asked, steps = orders.with_adverb(corpus.test), {}
 
     def look(step):
+        """Count what is praised now, at a few steps."""
         if step in (0, 2, 4, 6, 10, 20):
             tried = manners.attempts(
                 model, TOKENIZER, [pair.source for _, pair in asked], 8, seed=7

@@ -1,7 +1,7 @@
 """Test two claims with `claim`, and store them with all their runs.
 
 python -m transformer_lesson.lessons.lesson_17.measure_claims
-    ten minutes on one core; writes claims.json
+    about half an hour on one busy core; writes claims.json
 """
 
 import json

@@ -64,6 +64,7 @@ def test_a_true_claim_holds_from_new_seeds_at_each_sides_best_rate(losses, tmp_p
         ({"wsd": 0.05}, "refuted"),
         ({"wsd": 0.0}, "not shown"),
         ({"wsd": -0.05, "constant": -0.05}, "not the reason"),
+        ({"wsd": -0.03, "constant": -0.015, "noise": 0.02}, "not told apart"),
         ({"best": 1e-5}, "no optimum"),
     ],
 )

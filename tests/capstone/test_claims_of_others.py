@@ -57,7 +57,7 @@ def instant(monkeypatch):
 @pytest.mark.parametrize("says", CLAIMS)
 def test_a_claim_as_somebody_would_type_it_runs_and_its_page_says_what_differed(says, tmp_path):
     one = typed(says, *CLAIMS[says], seeds=3)
-    assert one.verdict in ("refuted", "not refuted", "not shown", "not the reason", "held")
+    assert one.verdict != "no optimum"
     page = one.page(tmp_path / "claim.html").read_text(encoding="utf-8")
     assert says in page and all(name in page for name in one.sides["change"])
 

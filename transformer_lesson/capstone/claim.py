@@ -47,6 +47,19 @@ TRAINING = {"schedule": "cosine", "warmup_steps": 20}
 ALIKE = 0.02  # share by which the sizes of two models may differ
 MOST_RATES = 8  # after widening
 PREDICTIONS = ("lower", "higher", "no difference")
+_SAID = {  # of each verdict
+    "held": "As predicted, and the control does not do it.",
+    "refuted": "It went the other way.",
+    "not refuted": "As predicted, no difference was seen. These seeds would often miss one of less "
+    "than {visible:.3f} nats.",
+    "not shown": "A difference was predicted, but the interval holds 0: these seeds show none.",
+    "not the reason": "As predicted, but the control does it, too: what you changed need not be "
+    "the reason.",
+    "not told apart": "As predicted, but these seeds can't tell the change from its control: take "
+    "more of them.",
+    "no optimum": "The best rate of {edge} is the first or the last that was tried, so nobody "
+    "knows what its best would be. Pass smaller or larger rates.",
+}
 Side = Mapping[str, Any]
 
 minutes_rule = Rule("a number of minutes from 0 to 600", lambda x: is_number(x) and 0 < x <= 600)
@@ -98,7 +111,7 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """ "held", "refuted", "not refuted", "not shown", "not the reason" or "no optimum"."""
+        """One of the keys of `_SAID`."""
         if self.on_edge:
             return "no optimum"
         found = direction(self.differences())
@@ -106,8 +119,10 @@ class Claim:
             return "not shown" if found == "no difference" else "refuted"
         if found == "no difference":
             return "not refuted"
-        beyond_control = direction(self.differences("change", "control"))
-        return "held" if beyond_control == found else "not the reason"
+        if direction(self.differences("change", "control")) == found:
+            return "held"
+        by_control = direction(self.differences("control"))
+        return "not the reason" if by_control == found else "not told apart"
 
     @property
     def on_edge(self) -> list[str]:
@@ -121,20 +136,8 @@ class Claim:
         seen += f"change minus baseline {_interval(self.differences())}, "
         seen += f"control minus baseline {_interval(self.differences('control'))}, "
         seen += f"change minus control {_interval(self.differences('change', 'control'))}."
-        edge = " and ".join(self.on_edge)
-        told = {
-            "held": "As predicted, and the control does not do it.",
-            "refuted": "It went the other way.",
-            "not refuted": "As predicted, no difference was seen. These seeds would often miss one "
-            f"of less than {self.visible:.3f} nats.",
-            "not shown": "A difference was predicted, but the interval holds 0: these seeds show "
-            "none.",
-            "not the reason": "As predicted, but the control does as much: what you changed need "
-            "not be the reason.",
-            "no optimum": f"The best rate of {edge} is the first or the last that was tried, so "
-            "nobody knows what its best would be. Pass smaller or larger rates.",
-        }
-        return f"{told[self.verdict]} {seen}"
+        said = _SAID[self.verdict].format(visible=self.visible, edge=" and ".join(self.on_edge))
+        return f"{said} {seen}"
 
     @property
     def false_alarms(self) -> float:

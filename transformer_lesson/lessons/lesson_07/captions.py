@@ -92,6 +92,15 @@ def write(model: Captioner, pictures: Float[Tensor, "n 24 24"]) -> list[str]:
     return [text.removeprefix("<bos> ").partition(" <eos>")[0] for text in texts]
 
 
+@torch.no_grad()
+def next_word(model: Captioner, beginning: str, pictures: Float[Tensor, "n 24 24"]) -> Counter[str]:
+    """Return each word's share as the next one after a given beginning, a mean over pictures."""
+    ids = torch.tensor([[TOKENIZER.bos_id, *TOKENIZER.encode(beginning)]] * len(pictures))
+    with evaluating(model):
+        shares = model(pictures, ids)[:, -1].softmax(dim=-1).mean(dim=0)  # (vocab_size,)
+    return Counter({TOKENIZER.decode([i]): share for i, share in enumerate(shares.tolist())})
+
+
 def count_right(model: Captioner, drawings: Drawings) -> int:
     """Return how many pictures get exactly the right caption."""
     captions = write(model, drawings.pictures)

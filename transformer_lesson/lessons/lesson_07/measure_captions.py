@@ -13,7 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from transformer_lesson.lessons.lesson_07 import captions
-from transformer_lesson.lessons.lesson_07.scenes import APART, KNOWN, NEVER, SCENES, Drawings, draw
+from transformer_lesson.lessons.lesson_07.scenes import (
+    APART,
+    KNOWN,
+    NEVER,
+    RADII,
+    SCENES,
+    THINGS,
+    Drawings,
+    beginning_with,
+    draw,
+)
 from transformer_lesson.training import train
 
 SEEDS, N_TRAIN, N_TEST = (0, 1, 2), 12_000, 400
@@ -27,6 +37,12 @@ def trained(drawings: Drawings, seed: int) -> captions.Captioner:
     train(model, batches, replace(captions.TRAINING, seed=seed))
     print(f"seed {seed}: {time.process_time() - began:.0f} s of a core")
     return model
+
+
+def _says_triangle(model: captions.Captioner, beginning: str, thing: str) -> float:
+    """Return the share of *triangle* after a beginning, where such a thing stands first."""
+    pictures = draw(200, seed=7, scenes=beginning_with(thing)).pictures
+    return round(captions.next_word(model, beginning, pictures)["triangle"], 3)
 
 
 def main() -> None:
@@ -43,6 +59,10 @@ def main() -> None:
         shares = captions.noun_shares(model, tests["known"]).tolist()
         names = ("on the shape they name", "on the other shape", "if it were even")
         one["nouns"] = {name: round(share, 3) for name, share in zip(names, shares, strict=True)}
+        one["triangle after"] = {
+            f"a {word}": {thing: _says_triangle(model, f"a {word}", thing) for thing in THINGS}
+            for word in RADII
+        }
         print(one, flush=True)
         stored["seeds"].append(one)
     STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

@@ -38,6 +38,11 @@ APART = tuple(scene for scene in SCENES if {"large circle", "large square"} == {
 KNOWN = tuple(scene for scene in SCENES if scene not in NEVER + APART)
 
 
+def beginning_with(thing: str) -> list[Scene]:
+    """Return the scenes whose first thing is this one, such as "small triangle"."""
+    return [scene for scene in SCENES if scene.first == thing]
+
+
 class Drawings(NamedTuple):
     """Pictures and what they show.
 

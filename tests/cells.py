@@ -1,7 +1,7 @@
 """Which cells of a lesson need which: for tests that leave its trainings out."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from nbformat import NotebookNode
 
@@ -74,3 +74,14 @@ def _and_what_needs(taken: set[str], notebook: NotebookNode) -> set[str]:
 
 def _is_exercise(cell: NotebookNode) -> bool:
     return "exercise" in cell.metadata.get("tags", ()) or cell.source.startswith("check(")
+
+
+def only_what_shows(notebook: NotebookNode, shows: Callable[[NotebookNode], bool]) -> None:
+    """Leave the code cells that show something, and those that make what these use."""
+    kept, needed = [], set()
+    for cell in reversed([one for one in notebook.cells if one.cell_type == "code"]):
+        makes, uses = names_in(cell.source)
+        if shows(cell) or makes & needed:
+            kept.append(cell)
+            needed = (needed - makes) | uses
+    notebook.cells = kept[::-1]

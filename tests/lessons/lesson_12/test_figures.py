@@ -3,7 +3,6 @@
 import re
 
 import pytest
-import torch
 
 from transformer_lesson.checkpoints.layer_by_layer import Comparison, Difference
 from transformer_lesson.lessons.lesson_12 import asking, figures
@@ -11,21 +10,10 @@ from transformer_lesson.lessons.lesson_12.exercises import Letters
 from transformer_lesson.text.pretrained import chat_prompt
 
 
-def test_a_size_has_its_error_and_its_bits():
-    made = figures.errors_by_size("Claim", [8, 16, 32, 1000], [0.05, 0.07, 0.08, 0.29])
-    (axes,) = made.axes
-    labels = [label.get_text() for label in axes.get_xticklabels()]
-    assert labels == ["8\n8.0", "16\n6.0", "32\n5.0", "1,000\n4.0"]
-    assert list(axes.lines[-1].get_ydata()) == [0.05, 0.07, 0.08, 0.29]
-    assert "8 5%, 16 7%, 32 8%, 1,000 29%" in made.alt
-
-
 def test_each_row_of_the_file_has_a_line_to_its_place_in_ours():
     (axes,) = figures.order_of_rows("Claim").axes
     places = [tuple(line.get_xdata()) for line in axes.lines]
     assert places == [(0, 0), (1, 4), (2, 1), (3, 5), (4, 2), (5, 6), (6, 3), (7, 7)]
-    colors = [line.get_color() for line in axes.lines]
-    assert colors[::2] == colors[1::2] and len(set(colors)) == 4
 
 
 def test_a_difference_is_a_share_of_a_sublayers_largest_number():
@@ -33,16 +21,6 @@ def test_a_difference_is_a_share_of_a_sublayers_largest_number():
     parts = [Difference(name, name, 0.2 * i, 4.0) for i, name in enumerate(names)]
     shares = figures.sublayer_differences(Comparison(parts))
     assert shares == pytest.approx([0.05, 0.1])
-    made = figures.matrix_forgotten("Claim", [1e-8] * 60, [1e-8] * 24 + [0.1] * 36)
-    assert [len(line.get_ydata()) for line in made.axes[0].lines[:2]] == [60, 60]
-
-
-def test_framed_heads_stand_in_their_columns():
-    scores = torch.zeros(3, 2)
-    scores[2, 1], scores[1, 0] = 0.9, 0.4
-    made = figures.scores_of_heads("Claim", scores, [(2, 1), (1, 0)])
-    assert made.axes[0].collections[-1].get_offsets().tolist() == [[2, 1], [1, 0]]
-    assert "0.90, of head 2.1. Framed are 2 heads in blocks 1 to 2" in made.alt
 
 
 class Spelled(Letters):

@@ -84,20 +84,6 @@ def test_each_loss_and_each_angle_is_the_packages(show):
         assert same_numbers(shown["said"], said + "never showed.")
 
 
-def test_slow_pairs_divided_by_1_are_as_they_were_and_a_reading_that_is_left_goes_on_there(show):
-    page = show(length_explorer())
-    first = page.all()
-    page.set(by_parts=True)
-    hint = " Divided by 1, no pair is slowed yet: choose what to divide by."
-    assert page.all() == first | {"said": first["said"] + hint}
-    page.set(factor=2.0)
-    second = page.all()
-    assert hint not in second["said"]
-    page.set(window=64)
-    page.set(window=256)
-    assert page.all() == second
-
-
 def test_what_cannot_read_further_is_refused():
     model, ids = long_reader(), torch.zeros(300, dtype=torch.long)
     assert_refused("positions are 'sinusoidal'", LengthExplorer, language_model()[0], ids)

@@ -1,17 +1,14 @@
 """Each change does what it says, alone, and what is stored is whole."""
 
-from statistics import fmean
-
 import pytest
 import torch
 import torch.nn.functional as F
 
 from tests.parity import assert_equal
 from transformer_lesson.lessons.lesson_13 import variants
-from transformer_lesson.lessons.lesson_13.since_2017 import LAST, at_their_best, ladder
+from transformer_lesson.lessons.lesson_13.since_2017 import ladder
 from transformer_lesson.lessons.lesson_13.variants import (
     CHANGES,
-    RATES,
     Recipe,
     build,
     optimizers,
@@ -38,10 +35,6 @@ def test_all_models_begin_with_the_same_weights_and_predict(base, change):
     with torch.no_grad():
         same = torch.allclose(model(IDS), base(IDS), atol=1e-6)
     assert same == (change == "nothing")
-
-
-def test_a_recipe_may_be_any_step_of_the_ladder():
-    assert build(Recipe(rung="2017"), seed=3).config == ladder()["2017"]
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -123,16 +116,3 @@ def test_what_is_stored_is_whole_and_each_best_rate_has_neighbors():
         assert [*map(len, kept.losses.values())] == wanted
         if len(kept.losses) > 1:
             assert 0 < [*kept.losses].index(kept.best_rate()) < len(kept.losses) - 1, name
-        shares = [share for seed in kept.shares for share in seed]
-        assert len(shares) == 6 * ("experts" in name)
-        assert all(sum(share) == pytest.approx(1, abs=0.01) for share in shares)
-
-
-def test_differences_are_those_of_the_best_rates():
-    runs = variants.stored()
-    old, new = runs[LAST], runs["linear attention"]
-    assert [*old.losses] == [*RATES]
-    grids = [torch.tensor([v[:3] for v in one.losses.values()]).double() for one in (old, new)]
-    found, edge = at_their_best(*grids)
-    assert variants.differences(LAST, "linear attention") == pytest.approx(found.tolist())
-    assert not edge and old.best() == min(old.losses.values(), key=lambda some: fmean(some[:3]))

@@ -8,13 +8,7 @@ from torch import nn
 
 from tests.checkpoints.families import inputs_of
 from tests.checkpoints.gguf_files import gguf
-from tests.checkpoints.llama_files import (
-    LINES,
-    llama_file,
-    small_llama,
-    trained,
-    vocabulary_file,
-)
+from tests.checkpoints.llama_files import LINES, llama_file, small_llama, trained, vocabulary_file
 from transformer_lesson.checkpoints import compare_layers, from_pretrained, llama_cpp
 from transformer_lesson.checkpoints.llama_cpp import packed_llama
 from transformer_lesson.generation import generate

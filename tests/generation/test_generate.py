@@ -149,22 +149,6 @@ def test_distributions_are_the_models_own_at_every_step(strategy, kind):
             assert written.log_probabilities[row][step] == pytest.approx(chosen, abs=1e-5)
 
 
-@pytest.mark.slow
-@each_kind
-@each_strategy
-def test_the_models_own_ids_begin_and_end_its_texts(kind, strategy):
-    model = lively(kind)
-    free = generate(model, SENTENCES, NEW, strategy, eos_id=None, bos_id=9).ids
-    ends = (free[0][2], free[1][3])
-    named = generate(model, SENTENCES, NEW, strategy, eos_id=ends, bos_id=9)
-    assert any(named.finished) and all(ids[-1] in ends for ids in named.ids if len(ids) < NEW)
-    own = lively(kind, bos_id=9, eos_ids=ends)
-    assert_same(named, generate(own, SENTENCES, NEW, strategy))
-    assert_same(named, generate(own, SENTENCES, NEW, strategy, use_cache=False))
-    endless = lively(kind, bos_id=9, eos_ids=())
-    assert generate(endless, SENTENCES, NEW, strategy).ids == free
-
-
 @each_kind
 def test_one_seed_writes_the_same_and_rows_and_neighboring_seeds_share_no_text(kind):
     model, prompts = lively(kind), [[3, 4]] * 4

@@ -7,7 +7,7 @@ import torch
 
 from tests.generation.writers import PAD, lively
 from transformer_lesson.generation import generate
-from transformer_lesson.generation.serving import PagedCache, Server
+from transformer_lesson.generation.serving import Server
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderOnlyTransformer
 
 PROMPTS = ([4, 7, 5, 9, 12], [3], [8, 8, 6], [5, 3], [9] * 7, [6])
@@ -79,14 +79,6 @@ def test_it_ends_at_its_own_eos_and_never_writes_a_pad():
     for text, short in zip(texts, served(model, 40, 3, eos_ids=ends).run(), strict=True):
         first = next((i + 1 for i, token in enumerate(text) if token in ends), len(text))
         assert short == text[:first]
-
-
-def test_a_token_takes_what_the_tensors_hold():
-    model = lively(DecoderOnlyTransformer, **LLAMA).bfloat16()
-    cache = PagedCache(model, 5, 7)
-    held = cache.keys.nbytes + cache.values.nbytes
-    assert cache.bytes_of_a_token * 5 * 7 == held == 2 * 2 * 5 * 7 * 2 * 3 * 2
-    assert [cache.pages_for(n) for n in (1, 7, 8)] == [1, 1, 2]
 
 
 def test_bad_input_is_told_in_one_sentence_and_nobody_waits_for_it():

@@ -12,7 +12,7 @@ from tests.generation.writers import padded
 from tests.parity import assert_equal, copy_weights, randomized, small_config
 from transformer_lesson.interpretability.causality import leaks_future
 from transformer_lesson.model import transformers
-from transformer_lesson.model.embedding import InputEmbedding, embed
+from transformer_lesson.model.embedding import InputEmbedding
 from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.model.transformers import EncoderDecoderTransformer, EncoderOnlyTransformer
 
@@ -107,15 +107,6 @@ def test_embedding_is_scaled_tokens_plus_positions(positions):
     elif positions == "learned":
         expected = expected + embedding.positions.weight[:3]
     assert_equal(embedding(ids), expected)
-
-
-def test_token_vectors_start_with_deviation_1_dropout_falls_on_them_and_only_new_ids_are_checked():
-    embedding, ids = InputEmbedding(small_config(pad_id=0)), torch.tensor([[99, 4, 5]])
-    assert torch.equal(embedding(ids, 1), embedding(torch.tensor([[1, 4, 5]]), 1))
-    embedding = InputEmbedding(small_config(vocab_size=500, d_model=64))
-    assert embed(torch.arange(500), embedding.weight).std().item() == pytest.approx(1, abs=0.02)
-    embedding = InputEmbedding(small_config(dropout=0.5)).train()
-    assert (embedding(torch.tensor([[1, 2, 3]])) == 0).any()
 
 
 @pytest.mark.slow

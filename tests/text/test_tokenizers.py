@@ -1,9 +1,6 @@
 """Text survives the way to ids and back, and nothing that a person types breaks or cheats it."""
 
 import json
-import os
-import subprocess
-import sys
 import unicodedata
 
 import pytest
@@ -79,29 +76,6 @@ def test_a_small_vocabulary_keeps_the_most_frequent_tokens():
     assert BYTE_PAIRS.vocab_size == 1000
     assert BytePairTokenizer.train(["aaaa"], vocab_size=260).vocab_size == 260
     assert BytePairTokenizer.train(["ab"], vocab_size=999).vocab_size == 261  # "ab" and no more
-
-
-TRAIN_AND_PRINT = """
-import json
-from transformer_lesson.text import menus
-from transformer_lesson.text.tokenizers import BytePairTokenizer, WordTokenizer
-texts = [text for pair in menus.pairs() for text in (pair.source, pair.target)]
-for kind in (BytePairTokenizer, WordTokenizer):
-    tokenizer = kind.train(texts, 600)
-    print(json.dumps(tokenizer.vocabulary), tokenizer.encode(texts[-1]))
-"""
-
-
-@pytest.mark.slow
-def test_training_gives_the_same_vocabulary_on_any_number_of_threads():
-    outputs = []
-    for threads, hash_seed in (("1", "1"), ("2", "2")):
-        environment = os.environ | {"RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": hash_seed}
-        command = [sys.executable, "-c", TRAIN_AND_PRINT]
-        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        outputs.append(run.stdout)
-    assert outputs[0] == outputs[1]
-    assert outputs[0].count("<unk>") == 2
 
 
 @each_tokenizer

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parity import drawn
-from transformer_lesson.training import bits_per_character, label_smoothed_loss
+from transformer_lesson.training import label_smoothed_loss
 from transformer_lesson.training.loss import loss_gradient
 
 
@@ -79,8 +79,3 @@ def test_bad_input_is_answered_with_a_sentence(change, sentence):
     assert label_smoothed_loss(**arguments) > 0
     with pytest.raises(ValueError, match=sentence):
         label_smoothed_loss(**change(arguments))
-
-
-def test_bits_per_character_need_both_counts():
-    with pytest.raises(ValueError, match="both must be >= 1"):
-        bits_per_character(1.0, 0, 5)

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.explorables.shown import Shown, agree, assert_refused, same_numbers
+from tests.explorables.shown import Shown, agree, assert_refused
 from tests.parity import randomized
 from transformer_lesson.explorables import CircuitGraph
 from transformer_lesson.interpretability.circuits import Edge, EdgeGraph
@@ -18,7 +18,6 @@ from transformer_lesson.lessons.lesson_11.induction import (
     repeated_part,
 )
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
-from transformer_lesson.ranking import first_largest
 from transformer_lesson.text.batches import Batch
 
 PARTS = {"q": "queries", "k": "keys", "v": "values"}
@@ -32,13 +31,13 @@ def small(n_layers: int = 2, n_heads: int = 2, seed: int = 1):
     return randomized(AttentionOnlyDecoder(config)).eval(), held_out_batch(5, 3)
 
 
-def measured(graph: EdgeGraph, batch: Batch, edges) -> tuple[str, float]:
-    """Return what is said with some edges alone, and the loss."""
+def measured(graph: EdgeGraph, batch: Batch, edges) -> str:
+    """Return what is said with some edges alone."""
     (ids,), counted = batch.inputs, repeated_part(batch)
     logits = graph.logits(ids, list(edges))
     loss = F.cross_entropy(logits[counted], batch.labels[counted]).item()
     right = (logits.argmax(-1) == batch.labels)[counted].double().mean()
-    return f"{100 * right:.1f} % right, loss {loss:.2f} nats", loss
+    return f"{100 * right:.1f} % right, loss {loss:.2f} nats"
 
 
 def named(edge: Edge) -> str:
@@ -50,26 +49,19 @@ def named(edge: Edge) -> str:
 
 def check(page: Shown, graph: EdgeGraph, batch: Batch, cut: list[Edge], costs: bool) -> None:
     left = [edge for edge in graph.edges if edge not in cut]
-    n, shown, told, losses = len(graph.edges), page.all(), [], {}
+    n, shown, told = len(graph.edges), page.all(), []
     for edge in graph.edges:
         words = f"{named(edge)}, {'cut' if edge in cut else 'there'}"
-        then, loss = measured(graph, batch, {*left} ^ {edge})
-        losses |= {} if edge in cut else {edge: (loss, then)}
+        then = measured(graph, batch, {*left} ^ {edge})
         words += f"; {'with it again' if edge in cut else 'without it'} {then}" * costs
         told.append(words)
-    all_, now, alone = (measured(graph, batch, one)[0] for one in (graph.edges, left, cut))
+    all_, now, alone = (measured(graph, batch, one) for one in (graph.edges, left, cut))
     told.append(f"all {n} edges: {all_}")
     title = f"All {n} edges: {all_}"
     if cut:
         told.append(f"the {len(left)} that are left: {now}")
         told.append(f"the {len(cut)} cut ones alone: {alone}")
         title = f"{len(left)} of {n} edges left: {now}"
-        said = f"All edges: {all_}. The {len(cut)} alone: {alone}."
-        assert same_numbers(shown["said"].partition("All edges")[2][: len(said) - 9], said[9:])
-    if costs and left:
-        least = left[int(first_largest(torch.tensor([-losses[edge][0] for edge in left])))]
-        wanted = f" Missed least: {named(least)}; without it {losses[least][1]}."
-        assert same_numbers(shown["said"][-len(wanted) :], wanted)
     agree(shown["told"], told)
     agree([shown["title"]], [title])
 

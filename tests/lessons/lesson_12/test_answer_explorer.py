@@ -70,24 +70,6 @@ class Lost:
             f"{self.costlier} of {len(self.all) - 1} others cost more"
         )
 
-    def title(self) -> str:
-        whole, value = self.write(self.measure.whole), self.write(self.value)
-        verb = "falls" if self.value < self.measure.whole else "rises"
-        goes = f"stays at {value}" if whole == value else f"{verb} from {whole} to {value}"
-        return f"Without {self.name}, {self.measure.name} {goes}"
-
-    def said(self, all_measures: list[Measure], part) -> str:
-        lost = [Lost(one, part) for one in all_measures]
-        each = ", ".join(
-            f"{one.measure.name} {one.write(one.value)} (with all {one.write(one.measure.whole)})"
-            for one in lost
-        )
-        kind = "blocks" if part[1] is None else "heads"
-        return (
-            f"Without {self.name}: {each}. Of the {len(self.all) - 1} other {kind}, "
-            f"{self.costlier} cost {self.measure.name} more."
-        )
-
 
 class Step:
     """What the package computes for one step, from 0, by reading the text before it alone.
@@ -143,18 +125,6 @@ class Step:
         named = lines("block {}, head {}: {:.3f}", lookers)
         return [*self.candidates(), *self.text(), *self.map(), *named]
 
-    def said(self) -> str:
-        (i, j), p = self.head, self.P[self.written[self.at]]
-        own = ((self.word(k), k, self.own[k]) for k in from_largest(self.own, 3))
-        return (
-            f"Token {self.at + 1} of {self.n}, {self.word(self.before)}, had the probability "
-            f"{p:.3f}. From {self.word(self.before - 1)}, head {i}.{j} looked at "
-            f"{', '.join(lines('{} (token {}) {:.2f}', own))}. Token {self.watched} got "
-            f"most from {', '.join(lines('head {}.{} {:.2f}', self.lookers(3)))}. From all "
-            f"{len(self.heads)} heads together, token 0 got "
-            f"{self.weights[..., 0].mean():.2f} of the attention."
-        )
-
     def title(self) -> str:
         written, (i, j) = self.word(self.before), self.head
         looked = f"{self.word(self.favorite)} ({self.own[self.favorite]:.2f})"
@@ -170,7 +140,7 @@ def check(page: Shown, *given) -> Step:
     told, p = shown["told"], chance(step.P[step.written[step.at]])
     own = f"token {step.at + 1} of the answer, {step.word(step.before)}: {p}"
     agree([told[step.at], *told[step.n :]], [own, *step.told()])
-    agree([shown["said"], shown["title"]], [step.said(), step.title()])
+    agree([shown["title"]], [step.title()])
     return step
 
 
@@ -288,9 +258,6 @@ def test_what_is_lost_without_a_head_or_a_block_is_what_was_measured(show):
         lost = [Lost(measure, part) for measure in measures]
         told = [words for words in page.told() if "others cost more" in words]
         agree(told, [one.told() for one in lost])
-        for i, one in enumerate(lost):
-            page.set(measure=i)
-            agree([page.title, page.said], [one.title(), one.said(measures, part)])
 
 
 def test_a_measure_is_on_the_map_and_clicks_take_heads_and_blocks_away(show):

@@ -4,9 +4,7 @@ import pytest
 import torch
 
 from tests.parity import assert_equal
-from transformer_lesson.lessons.lesson_13 import (
-    longer,
-)
+from transformer_lesson.lessons.lesson_13 import longer
 from transformer_lesson.lessons.lesson_13.longer import read_otherwise, stored_reader
 from transformer_lesson.lessons.lesson_13.sinks import seeing
 from transformer_lesson.model.masks import causal_mask, window_mask

@@ -191,19 +191,6 @@ def test_what_our_models_cannot_represent_is_refused_by_its_field(family, field,
     assert str(caught.value).startswith(f"{directory}: ")
 
 
-def test_a_gguf_quantization_that_the_library_has_undone_is_none(tmp_path):
-    theirs = made("llama")
-    theirs.config.quantization_config = {"quant_method": "gguf", "dequantize": False}
-    assert_same(from_pretrained(theirs), theirs, family="llama")
-    directory, _ = saved(tmp_path, "llama")
-    edit(directory, quantization_config={"quant_method": "gguf"})
-    from_pretrained(directory)
-    blocks = {"model.layers.0.mlp.up_proj.weight": torch.zeros(3, 20, dtype=torch.uint8)}
-    change_tensors(directory, lambda tensors: tensors | blocks)
-    with pytest.raises(ValueError, match="quantization_config is {'quant_method': 'gguf'}, but"):
-        from_pretrained(directory)
-
-
 @pytest.mark.parametrize(("family", "prefix"), [("gpt2", ""), ("bert base", "bert.")])
 def test_missing_extra_and_misshaped_tensors_are_listed_by_name(family, prefix, tmp_path):
     directory, _ = saved(tmp_path, family)

@@ -9,7 +9,7 @@ import torch
 
 from tests.generation import writers
 from tests.generation.writers import BOS, EOS, PAD, SENTENCES, assert_same, lively, padded, start_of
-from tests.parity import randomized, small_config
+from tests.parity import small_config
 from transformer_lesson.generation import Beam, Greedy, Sample, generate, greedy_decode
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
@@ -82,19 +82,6 @@ def test_with_a_cache_every_token_is_read_once(kind):
     read.clear()
     generate(model, SENTENCES[0], NEW, eos_id=None, use_cache=False)
     assert read == list(range(first, first + NEW))
-
-
-def test_source_and_target_may_have_paddings_of_their_own():
-    target = lively(EncoderDecoderTransformer).config
-    source = dataclasses.replace(target, pad_id=11, tie_embeddings=False)
-    model = randomized(EncoderDecoderTransformer(source, target))
-    sentences = [[0, 7, 5, 9], [3], [0, 8]]  # here 0 is a word, and 11 is none
-    together = generate(model, sentences, NEW, eos_id=None)
-    for row, sentence in enumerate(sentences):
-        alone = generate(model, [11, *sentence], NEW, eos_id=None)
-        expected = pytest.approx(together.log_probabilities[row], abs=1e-5)
-        assert alone.log_probabilities[0] == expected
-        assert PAD not in alone.ids[0]
 
 
 @each_kind

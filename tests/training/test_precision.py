@@ -1,7 +1,5 @@
 """`precision="auto"` takes the faster one, and learns what that one learns to the last digit."""
 
-from types import SimpleNamespace
-
 import pytest
 import torch
 
@@ -48,22 +46,6 @@ def test_a_resumed_run_keeps_the_precision(name, faster, tmp_path):
     faster("float32" if name == "bfloat16" else "bfloat16")  # as on another machine
     _, history = resume(path, batches_of("translator"))
     assert history.losses == whole.losses and history.precision == name
-
-
-@pytest.mark.parametrize("slow", precision.PRECISIONS)
-def test_each_is_timed_in_turns_after_a_warm_up(slow, monkeypatch):
-    clock, asked = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now), []
-    monkeypatch.setattr(precision, "time", clock)
-
-    def backward(_model, _batch, config):
-        asked.append(config.precision)
-        warm = len(asked) > 2
-        clock.now += 3.0 if config.precision == slow and warm else 2.0 if warm else 50.0
-
-    given = model_of("translator"), batch_of("translator"), short()
-    seconds = precision.seconds_of_each(*given, backward)
-    assert seconds == {name: 3.0 if name == slow else 2.0 for name in precision.PRECISIONS}
-    assert asked == list(precision.PRECISIONS) * (1 + precision.ROUNDS)
 
 
 @pytest.mark.slow

@@ -67,13 +67,6 @@ def test_foreign_tokens_may_stand_before_the_first_segment():
         RepeatedSequences(SMALL, 6, shortest=2, longest=10, longest_prefix=4)
 
 
-def test_behind_foreign_tokens_a_segment_of_8_stands_twice():
-    batch = induction.after_foreign_tokens(5, batch_size=3)
-    known = (torch.arange(21) >= 13).expand(3, 21)
-    assert batch.inputs[0].shape == (3, 21) and torch.equal(induction.repeated_part(batch), known)
-    assert torch.equal(batch.inputs[0][:, 5:13], batch.inputs[0][:, 13:])
-
-
 def test_accuracy_counts_from_where_a_token_is_read_again():
     batch = next(iter(RepeatedSequences(SMALL, 3, shortest=4, longest=4)))
     assert torch.equal(induction.repeated_part(batch), (torch.arange(11) >= 4).expand(3, 11))

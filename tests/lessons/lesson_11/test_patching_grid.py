@@ -5,7 +5,7 @@ from itertools import cycle
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, agree, assert_refused, same_numbers
+from tests.explorables.shown import Shown, agree, assert_refused
 from tests.parity import randomized, small_config
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import PatchingGrid
@@ -120,21 +120,6 @@ def test_every_share_of_the_translator(show):
             assert seen["grid"] is not None
             read = tokenizer.token(int(target[0, answer]))
             check(page, seen, [*clean.split(), "<eos>"], read, tokenizer.token)
-
-
-def test_the_patched_run_is_that_of_the_cell_under_the_pointer_or_the_focus(show):
-    model, ids, others = decoder()
-    page = show(PatchingGrid(model, ids, others, position=2, answer=5))
-    page.named("after block 0, token 2 “2”: ", "img").focus()
-    page.set()
-    patched = [words for words in page.told() if "patched run" in words]
-    seen = traced(model, ids, replaced(ids, others, 2), 5, False)
-    clean, corrupted = (run[seen["best"]] for run in seen["runs"])
-    log = corrupted.lerp(clean, seen["grid"][1, 2])
-    assert same_numbers(patched[0], f"“{seen['best']}”, patched run: {log.exp():.3f}")
-    assert "patched: after block 0, token 2" in page.written()
-    page.page.mouse.move(2, 2)
-    assert page.press("ArrowRight").startswith("after block 0, token 3 “3”: ")
 
 
 def test_a_click_or_a_key_replaces_a_token_alone(show):

@@ -10,12 +10,6 @@ from transformer_lesson.lessons.lesson_12.exercises import Letters
 from transformer_lesson.text.pretrained import chat_prompt
 
 
-def test_each_row_of_the_file_has_a_line_to_its_place_in_ours():
-    (axes,) = figures.order_of_rows("Claim").axes
-    places = [tuple(line.get_xdata()) for line in axes.lines]
-    assert places == [(0, 0), (1, 4), (2, 1), (3, 5), (4, 2), (5, 6), (6, 3), (7, 7)]
-
-
 def test_a_difference_is_a_share_of_a_sublayers_largest_number():
     names = ["embedding", "decoder.0.self_attention", "decoder.0.feed_forward", "decoder.0"]
     parts = [Difference(name, name, 0.2 * i, 4.0) for i, name in enumerate(names)]

@@ -51,13 +51,3 @@ def test_the_stored_model_is_the_one_of_the_table():
     found = longer.quarters(longer.loss_by_position(stored_reader()))
     for ours, kept in zip(found, longer.stored()["rotary"][0], strict=True):
         assert ours == pytest.approx(kept, abs=0.03)
-
-
-def test_the_stored_table_is_whole_and_each_best_rate_has_neighbors():
-    assert longer.quarters(torch.arange(8.0)) == [0.5, 2.5, 4.5, 6.5]
-    table = longer.stored()
-    assert set(longer.KINDS) < set(table) and len(table) == 2 * 3 + 3 + 3 + 4 * len(longer.RATES)
-    for way in ("unchanged", "interpolation", "raised base", "by parts"):
-        rate, runs = longer.best_of(way)
-        assert 0 < longer.RATES.index(float(rate)) < len(longer.RATES) - 1
-        assert runs == table[f"{way}, 30 steps at {rate}"]

@@ -6,7 +6,6 @@ import torch.nn.functional as F
 
 from tests.parity import assert_equal
 from transformer_lesson.lessons.lesson_13 import variants
-from transformer_lesson.lessons.lesson_13.since_2017 import ladder
 from transformer_lesson.lessons.lesson_13.variants import (
     CHANGES,
     Recipe,
@@ -95,24 +94,3 @@ def test_the_balance_is_added_to_a_loss():
         return variants.loss_of(build(recipe, seed=3), batch, recipe).item()
 
     assert loss(1.0) - loss(0.0) > 2  # two layers
-
-
-@pytest.mark.slow
-def test_a_run_is_repeated_to_the_digit():
-    torch.set_num_threads(1)
-    recipe = Recipe("8 experts, top 2", steps=2, muon=0.02)
-    one, other = (variants.trained(recipe, seed=1).projection.weight for _ in range(2))
-    assert torch.equal(one, other)
-    assert not torch.equal(one, variants.trained(recipe, seed=2).projection.weight)
-
-
-def test_what_is_stored_is_whole_and_each_best_rate_has_neighbors():
-    runs = variants.stored()
-    assert list(runs) == list(variants.RECIPES) and [*ladder()] == [*runs][:7]
-    for name, kept in runs.items():
-        assert tuple(kept.losses) == variants.rates_of(name)
-        many = 10 if name in ladder() or name == "Muon" else 3
-        wanted = [many if rate == kept.best_rate() else 3 for rate in kept.losses]
-        assert [*map(len, kept.losses.values())] == wanted
-        if len(kept.losses) > 1:
-            assert 0 < [*kept.losses].index(kept.best_rate()) < len(kept.losses) - 1, name

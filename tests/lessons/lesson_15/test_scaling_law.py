@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from transformer_lesson.lessons.lesson_15 import scaling_law as experiment
-from transformer_lesson.lessons.lesson_15.scaling_law import batches, resampled, run, stored
+from transformer_lesson.lessons.lesson_15.scaling_law import batches, run
 
 
 @pytest.mark.slow
@@ -24,10 +24,3 @@ def test_no_window_is_read_twice_and_another_seed_reads_in_another_order():
     assert other[:, 0].tolist() != firsts
     with pytest.raises(ValueError, match="fewer than 1,000"):
         next(batches(text, 1_000, seed=0))
-
-
-def test_a_sample_has_runs_twice_and_leaves_some_out():
-    grid = stored().grid
-    sample = resampled(grid, 3)
-    assert len(sample) == len(grid) and set(sample) < set(grid)
-    assert sample == resampled(grid, 3) != resampled(grid, 4)

@@ -57,15 +57,6 @@ def test_a_change_is_a_button_that_says_what_it_makes_of_it(show):
     assert not any(name.startswith("attention in blocks") for name in page.told())
 
 
-def test_the_change_that_saves_most_is_named(show):
-    page = show(WillItFit(size=2, batch=64))
-    names = {name: bytes_in(name)[0] for name in page.told() if re.match(r"[^:]+: [\d.,]+ ", name)}
-    best = min(names, key=names.get)
-    assert f"Of the changes left, {best.split(': ')[0]} saves most" in page.said
-    page.set(batch=1, table=False, twice=True, bits=16, devices=512)
-    assert "Of the changes left" not in page.said
-
-
 def test_a_model_that_writes_has_the_packages_numbers_too(show):
     page, states = show(WillItFit(to="write")), []
     for size, bits, keys in itertools.product(range(len(MODELS)), (32, 16, 8, 4), KEYS):

@@ -10,8 +10,7 @@ from tests.generation.writers import reading
 from transformer_lesson.generation import accept_and_residual, greedy_decode, speculative_decode
 from transformer_lesson.generation.speculative import draw
 
-BOS, EOS, A, B = 0, 1, 2, 3
-
+BOS, EOS = 0, 1
 LARGE = torch.tensor([[0, 0.25, 0.5, 0.25], [0, 1, 0, 0], [0, 0.5, 0, 0.5], [0, 0.25, 0.75, 0]])
 DRAFT = torch.tensor([[0, 0.5, 0.25, 0.25], [0, 0, 1, 0], [0, 0.25, 0.5, 0.25], [0, 0, 0, 1.0]])
 """What follows each of four tokens; the last row of DRAFT is sure, and wrong."""

@@ -41,13 +41,12 @@ def test_every_case_has_the_stored_numbers_and_hides_its_line_until_the_verdict(
         says = [FAULTS[one].suspicion for one in case.suspects]
         agree(before["told"], [*says, *steps(case), *map(unpressed, ALL)])
         assert before["title"] == f"Case {number}: {case.symptom}"
-        kept, healthy = stored()[case.guilty], stored()[HEALTHY]
-        assert f"In the evaluation: {kept['evaluation']:.2f}, healthy" in before["said"]
-        sentence = kept["sentences"][case.sample].removeprefix("<bos> ")
         shown = " ".join(before["written"])
-        assert f"sick: {sentence}" in shown and "✗" not in shown and "✓" not in shown
+        assert "✗" not in shown and "✓" not in shown
         assert not any(line.strip() in shown for line in wrong + right)
-        assert f"healthy: {healthy['sentences'][case.sample].removeprefix('<bos> ')}" in shown
+        for who, run in (("sick", case.guilty), ("healthy", HEALTHY)):
+            sentence = stored()[run]["sentences"][case.sample].removeprefix("<bos> ")
+            assert f"{who}: {sentence}" in shown
         page.set(taken={key: ALL[:12]}, verdicts={key: case.guilty})
         after = page.all()
         guilty = FAULTS[case.guilty].suspicion
@@ -57,10 +56,7 @@ def test_every_case_has_the_stored_numbers_and_hides_its_line_until_the_verdict(
         code = re.sub("[ ✗✓]", "", "".join(after["written"]))
         assert all(line.replace(" ", "") in code for line in wrong + right)
         assert FAULTS[case.guilty].function in code
-        spent, least = (sum(map(COSTS.get, some)) for some in (ALL[:12], cheapest(case)))
-        assert f"right after {spent} minutes" in after["title"]
-        hindsight = f"{' and '.join(cheapest(case))} ({least} minute{'s' * (least > 1)})"
-        assert hindsight in after["said"] and "1 of 12 cases solved" in after["said"]
+        assert " and ".join(cheapest(case)) in after["said"]
         page.set(taken={}, verdicts={})
 
 

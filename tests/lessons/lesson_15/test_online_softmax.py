@@ -42,10 +42,6 @@ def test_after_each_block_all_that_is_kept_is_the_packages_and_right(show, block
         )
         assert float(largest.replace("−", "-")) == m
         agree([sums, weighted, out, at_once], [f"{total:.3f}", *map(TWO, (output, right, right))])
-        states = kept(row, explorable.carried, block, -(-len(row) // block))[1:]
-        n = sum(later[0] > sooner[0] for sooner, later in zip(states, states[1:], strict=False))
-        told = {0: "never have to shrink", 1: "shrink once", 2: "shrink twice"}
-        assert one["said"].endswith(f"the sums {told.get(n, f'shrink {n} times')}.")
 
 
 HEADS = ("largest score m", "sum ℓ", "weighted sum o", "o / ℓ", "softmax of")

@@ -3,14 +3,11 @@
 import torch
 
 from tests.parity import assert_equal
-from transformer_lesson.model.attention import scaled_dot_product_attention
-from transformer_lesson.model.latent_attention import latent_attention, latent_attention_moved
 from transformer_lesson.model.linear_attention import (
     delta_step,
     linear_attention,
     linear_attention_step,
 )
-from transformer_lesson.model.masks import causal_mask
 
 
 def test_step_by_step_is_all_at_once_and_the_sum_that_it_stands_for():
@@ -37,17 +34,3 @@ def test_the_delta_rule_reads_back_what_was_written_last():
     assert_equal(keys @ added, values.sum(0))
     half, _ = delta_step(torch.zeros(5, 7), k, k, v, beta=0.5)
     assert_equal(half, v / 2)
-
-
-def test_the_maps_may_move_to_the_other_side():
-    Q, c = torch.randn(2, 3, 5, 7), torch.randn(2, 11, 13)
-    W_K, W_V = torch.randn(2, 3, 13, 7) / 13**0.5
-    mask = torch.rand(2, 1, 5, 11) < 0.7
-    written_out = latent_attention(Q, c, W_K, W_V, mask)
-    assert_equal(latent_attention_moved(Q, c, W_K, W_V, mask), written_out)
-
-
-def test_latent_attention_is_attention_whose_keys_come_from_the_latent():
-    c, W_K, W_V, Q = torch.randn(1, 5, 13), *torch.randn(2, 1, 13, 7), torch.randn(1, 1, 5, 7)
-    theirs, _ = scaled_dot_product_attention(Q, c[:, None] @ W_K, c[:, None] @ W_V, causal_mask(5))
-    assert_equal(latent_attention(Q, c, W_K, W_V, causal_mask(5)), theirs)

@@ -1,5 +1,7 @@
 """What a step must hold, or a model that writes, by formula and in the tensors really kept."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import nn
@@ -7,7 +9,6 @@ from torch import nn
 from transformer_lesson.lessons.lesson_15.will_it_fit import MODELS
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.config import ModelConfig
-from transformer_lesson.model.latent_attention import latent_attention_moved
 from transformer_lesson.model.packed import EightBitLinear, FourBitLinear
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
@@ -21,13 +22,9 @@ from transformer_lesson.training.optimizer import make_optimizer
 
 def small_gpt(sizes: Sizes, n_kv_heads: int | None = None) -> DecoderOnlyTransformer:
     layers, d_model, n_heads, vocab_size, max_len = sizes
-    return DecoderOnlyTransformer(
-        ModelConfig(
-            vocab_size, d_model, n_heads, layers, 4 * d_model, max_len,
-            dropout=0.0, positions="learned", norm_position="pre", activation="gelu",
-            n_kv_heads=n_kv_heads,
-        )
-    ).train()  # fmt: skip
+    config = ModelConfig(vocab_size, d_model, n_heads, layers, 4 * d_model, max_len, dropout=0.0)
+    gpts = {"positions": "learned", "activation": "gelu", "n_kv_heads": n_kv_heads}
+    return DecoderOnlyTransformer(replace(config, **gpts)).train()
 
 
 def kept_by_the_model(model, batch, twice=False) -> int:
@@ -50,9 +47,7 @@ def kept_by_the_model(model, batch, twice=False) -> int:
     return sum(kept.values())
 
 
-@pytest.mark.parametrize(
-    "sizes", [Sizes(3, 64, 4, 101, 128), Sizes(1, 96, 2, 53, 64), Sizes(5, 32, 8, 211, 96)]
-)
+@pytest.mark.parametrize("sizes", [Sizes(3, 64, 4, 101, 128), Sizes(5, 32, 8, 211, 96)])
 @pytest.mark.parametrize("table", [False, True])
 def test_a_model_keeps_what_the_formula_says(sizes, table):
     model, n = small_gpt(sizes), sizes.max_len
@@ -69,13 +64,10 @@ def test_computed_twice_the_blocks_keep_their_inputs():
     sizes = Sizes(6, 64, 4, 101, 128)
     ids = torch.randint(0, sizes.vocab_size, (2, 128))
     kept = kept_by_the_model(small_gpt(sizes), Batch((ids,), ids), twice=True) / (4 * ids.numel())
-    one_block = memory_needs.kept_for_backward(sizes, 128) - memory_needs.kept_for_backward(
-        sizes._replace(n_layers=5), 128
-    )
-    by_formula = (
-        memory_needs.kept_for_backward(sizes, 128, twice=True) - one_block
-    )  # made in the backward pass
-    assert kept == pytest.approx(by_formula, rel=0.05)
+    six, five = (memory_needs.kept_for_backward(sizes._replace(n_layers=n), 128) for n in (6, 5))
+    by_formula = memory_needs.kept_for_backward(sizes, 128, twice=True)
+    one_block = six - five  # made in the backward pass
+    assert kept == pytest.approx(by_formula - one_block, rel=0.05)
 
 
 def test_weights_gradients_and_adams_averages_are_those_of_a_step():
@@ -86,11 +78,9 @@ def test_weights_gradients_and_adams_averages_are_those_of_a_step():
     ids = torch.randint(0, sizes.vocab_size, (2, 128))
     batch_loss(model, Batch((ids,), ids))[0].backward()
     optimizer.step()
-    weights = sum(weight.nbytes for weight in model.parameters())
-    gradients = sum(weight.grad.nbytes for weight in model.parameters())
     averages = sum(value.nbytes for state in optimizer.state.values() for value in state.values())
     needs = memory_to_train(sizes, 2, 128)
-    assert (needs.weights, needs.gradients) == (weights, gradients)
+    assert needs.weights == needs.gradients == held(model)
     assert needs.optimizer == pytest.approx(averages, rel=0.01)
 
 
@@ -150,20 +140,8 @@ def test_latent_vectors_and_their_matrices_are_those_of_latent_attention():
     W_down = torch.randn(d_model, memory_needs.kept_of_a_token(WRITES, "latent"))
     W_K, W_V = torch.randn(2, n_heads, W_down.size(1), d_head)
     c = x @ W_down
-    assert latent_attention_moved(torch.randn(5, n_heads, 1, d_head), c, W_K, W_V).shape[2] == 1
     whole, needs = (memory_to_write(WRITES, 5, 97, 32, keys) for keys in ("all heads", "latent"))
     assert needs.cache == layers * c.nbytes
     old = 2 * (d_model**2 + d_model) * 4  # W_K and W_V with their biases
     new = sum(W.nbytes for W in (W_down, W_K, W_V))
     assert whole.weights - needs.weights == layers * (old - new)
-
-
-def test_models_are_as_large_as_their_papers_say_and_groups_divide_their_heads():
-    found = {name: memory_needs.parameters_of(sizes) for name, sizes in MODELS.items()}
-    assert found["GPT-2 small"] == 124_439_808 and found["GPT-2 XL"] == 1_557_611_200
-    assert round(found["GPT-3 6.7B"] / 1e9, 1) == 6.7 and round(found["GPT-3 175B"] / 1e9) == 175
-    assert [memory_needs.groups_of(sizes) for sizes in MODELS.values()] == [1, 3, 5, 8, 24]
-    with pytest.raises(ValueError, match="keys is 'two', but a cache keeps one of all heads, in"):
-        memory_to_write(WRITES, 1, 1, 16, "two")
-    with pytest.raises(ValueError, match="bits is 2, but writing is counted for 32, 16, 8 or 4"):
-        memory_to_write(WRITES, 1, 1, 2)

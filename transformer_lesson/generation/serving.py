@@ -71,11 +71,6 @@ class PagedCache:
         shape = (2, config.n_layers, pages * page_size, heads, d_head)
         self.keys, self.values = weight.detach().new_zeros(shape)
 
-    @property
-    def bytes_of_a_token(self) -> int:
-        """Return what one token's keys and values take, over all layers."""
-        return (self.keys[:, 0].numel() + self.values[:, 0].numel()) * self.keys.element_size()
-
     def pages_for(self, tokens: int) -> int:
         """Return how many pages this many tokens need."""
         return -(-tokens // self.page_size)

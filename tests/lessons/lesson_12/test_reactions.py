@@ -34,9 +34,3 @@ def test_looks_are_those_of_a_products_atoms_at_atoms_before_the_arrow():
     weights = run["encoder.1.self_attention.weights"][0]
     assert torch.equal(looks[1, :, 0, 0], weights[:, 17, 1])  # the product's Cl at the first N
     assert torch.equal(looks[1, :, -1, -1], weights[:, 29, 15])  # its last N at the last O
-
-
-def test_letters_alone_find_half_of_all_atoms():
-    share, n = reactions.share_by_letters()
-    assert n == sum(len(one.origin) for one in reactions.all_reactions()) == 402
-    assert round(share * n) == 210

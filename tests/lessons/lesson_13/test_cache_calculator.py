@@ -54,15 +54,3 @@ def test_as_many_texts_as_there_are_blocks_fit_and_no_more(show):
     page.set(memory=8)
     assert page.title.startswith("0, 0, 0 and 0 texts")
     assert page.written().count("the weights alone do not fit") == 4
-
-
-def test_a_layer_with_a_window_keeps_a_thousand_tokens(show):
-    page = show(CacheCalculator(tokens=8192, every=6))
-    far, near = 6, 26  # of 32 layers
-    groups = (far * 8192 + near * 1024) * 2 * 8 * 128 * 2
-    assert abs(sizes_said(page.said)[1] / groups - 1) < 5e-3  # three digits
-    assert page.said.startswith("With one layer in 6 that sees all, a text takes")
-    page.set(tokens=1024)
-    whole = sizes_said(page.said)
-    page.set(every=1)
-    assert sizes_said(page.said) == whole  # nothing is longer than the window

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from tests.explorables.shown import agree
 from transformer_lesson.explorables import Clinic
 from transformer_lesson.lessons.lesson_14 import symptoms
@@ -43,13 +41,12 @@ def test_every_case_has_the_stored_numbers_and_hides_its_line_until_the_verdict(
         says = [FAULTS[one].suspicion for one in case.suspects]
         agree(before["told"], [*says, *steps(case), *map(unpressed, ALL)])
         assert before["title"] == f"Case {number}: {case.symptom}"
-        kept, healthy = stored()[case.guilty], stored()[HEALTHY]
-        assert f"In the evaluation: {kept['evaluation']:.2f}, healthy" in before["said"]
-        sentence = kept["sentences"][case.sample].removeprefix("<bos> ")
         shown = " ".join(before["written"])
-        assert f"sick: {sentence}" in shown and "✗" not in shown and "✓" not in shown
+        assert "✗" not in shown and "✓" not in shown
         assert not any(line.strip() in shown for line in wrong + right)
-        assert f"healthy: {healthy['sentences'][case.sample].removeprefix('<bos> ')}" in shown
+        for who, run in (("sick", case.guilty), ("healthy", HEALTHY)):
+            sentence = stored()[run]["sentences"][case.sample].removeprefix("<bos> ")
+            assert f"{who}: {sentence}" in shown
         page.set(taken={key: ALL[:12]}, verdicts={key: case.guilty})
         after = page.all()
         guilty = FAULTS[case.guilty].suspicion
@@ -59,26 +56,8 @@ def test_every_case_has_the_stored_numbers_and_hides_its_line_until_the_verdict(
         code = re.sub("[ ✗✓]", "", "".join(after["written"]))
         assert all(line.replace(" ", "") in code for line in wrong + right)
         assert FAULTS[case.guilty].function in code
-        spent, least = (sum(map(COSTS.get, some)) for some in (ALL[:12], cheapest(case)))
-        assert f"right after {spent} minutes" in after["title"]
-        hindsight = f"{' and '.join(cheapest(case))} ({least} minute{'s' * (least > 1)})"
-        assert hindsight in after["said"] and "1 of 12 cases solved" in after["said"]
+        assert " and ".join(cheapest(case)) in after["said"]
         page.set(taken={}, verdicts={})
-
-
-def test_the_numbers_of_a_probe_are_written_once_it_was_pressed_and_all_after_the_verdict(show):
-    page, case = show(Clinic(case=3, taken={"3": ["company"]})), CASES[2]
-
-    def table() -> dict[str, list[str]]:
-        written = page.written()
-        rows = {one: written.index(one) for one in ALL}
-        return {one: written[at + 2 : at + 4] for one, at in rows.items()}
-
-    assert table() == {one: ["", ""] for one in ALL} | {"company": numbers(case, "company")}
-    page.click(FAULTS[case.guilty].suspicion)
-    assert table() == {one: numbers(case, one) for one in ALL}
-    page.click(pressed(case, "leak"))  # a closed case costs nothing more
-    assert page.get("taken") == {"3": ["company"]}
 
 
 def test_a_probe_is_pressed_once_a_verdict_is_final_and_a_case_can_be_opened_again(show):
@@ -95,20 +74,13 @@ def test_a_probe_is_pressed_once_a_verdict_is_final_and_a_case_can_be_opened_aga
     page.click("open the case again")
     assert page.get("taken", "verdicts") == [{}, {}]
     page.click(unpressed("rates"), FAULTS[first.guilty].suspicion)
-    assert "You spent 1 minute. In hindsight, weights moved (2 minutes) tells" in page.said
     assert page.said.endswith("1 of 12 cases solved.")
 
 
-def test_its_values_are_few_and_missing_numbers_say_how_they_are_made(show, monkeypatch, tmp_path):
-    assert repr(Clinic(case=3)) == "Clinic(case=3, taken={}, verdicts={})"
-    with pytest.raises(Exception, match="greater than 12"):
-        Clinic(case=13)
+def test_missing_numbers_say_how_they_are_made(show, monkeypatch, tmp_path):
     stored.cache_clear()
     monkeypatch.setattr(symptoms, "STORED", tmp_path / "clinic.json")
     try:
-        assert (
-            "`python -m transformer_lesson.lessons.lesson_14.measure_sick_runs` makes it again"
-            in show(Clinic()).said
-        )
+        assert "lesson_14.measure_sick_runs` makes it again" in show(Clinic()).said
     finally:
         stored.cache_clear()

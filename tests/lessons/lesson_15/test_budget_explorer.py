@@ -12,10 +12,6 @@ from transformer_lesson.training.scaling import PUBLISHED, REFITTED, ScalingLaw
 
 OWN = ScalingLaw(0.5, 5, 40, 0.25, 0.3)
 LAWS = (OWN, PUBLISHED, REFITTED)
-UNITS = {"": 1, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-DRAWN = """[[...root.querySelectorAll("svg path.still")].map(node => node.getAttribute("d")),
-    [...root.querySelectorAll("svg circle[role=button]")].map(node =>
-        ["cx", "cy"].map(name => Number(node.getAttribute(name))))]"""
 
 
 def of_step(law: int, spend: int, size: int) -> tuple[float, float]:
@@ -41,14 +37,10 @@ def test_loss_and_best_size_are_those_of_the_law(show, law):
         small, little = one.A / N**one.alpha, one.B * (6 * N / operations) ** one.beta
         told = re.findall(r"\d+\.\d{3}", shown["said"])
         agree(told, [f"{small:.3f}", f"{little:.3f}"])
-        number, word = re.search(r"budget is ([\d.,]+) ?(\w*) weights", shown["said"]).groups()
-        assert float(number.replace(",", "")) * UNITS[word] == pytest.approx(best, rel=0.05)
 
 
-def test_lines_are_of_equal_loss_and_each_run_tells_what_it_reached(show):
-    explorable, runs = BudgetExplorer(OWN, law=0), stored()
-    page = show(explorable)
-    lines, places = page.read(DRAWN)
+def test_each_run_tells_what_it_reached(show):
+    page, runs = show(BudgetExplorer(OWN, law=0)), stored()
     told = [one for one in page.told() if "reached" in one]
     cells = sorted({(run.size, run.tokens) for run in [*runs.grid, *runs.held_out]})
     means = {
@@ -62,16 +54,6 @@ def test_lines_are_of_equal_loss_and_each_run_tells_what_it_reached(show):
         for N, D in cells
     ]
     agree(sorted(told), sorted(wanted))
-    N, D = np.log10([[point[1], point[2]] for point in explorable.laws[0]["points"]]).T
-    x, y = np.array(places[: len(N)]).T
-    across, up = np.polyfit(x, N, 1), np.polyfit(y, D, 1)
-    assert len(lines) >= 7
-    for line in lines:
-        points = np.array([pair.split() for pair in line[1:].split("L")], dtype=float)
-        places = 10 ** np.polyval(across, points[:, 0]), 10 ** np.polyval(up, points[:, 1])
-        losses = [OWN.loss(*one) for one in zip(*(axis.tolist() for axis in places), strict=True)]
-        assert max(losses) - min(losses) < 0.002
-        assert abs(5 * losses[0] - round(5 * losses[0])) < 0.01 or abs(losses[0] - 3.5) < 0.002
 
 
 def test_a_click_on_a_model_takes_its_size_and_its_budget(show):

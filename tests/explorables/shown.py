@@ -62,16 +62,13 @@ class Shown:
         self.page.on("console", self._note)
         self.page.on("request", self._note_request)
 
-    def open(self, explorable, folder: Path, viewport=WINDOW, reduced_motion="reduce") -> "Shown":
-        """Show an explorable, by a file in `folder`, in the place of what was there before.
-
-        Without reduced motion each state is a quarter of a second of motion.
-        """
+    def open(self, explorable, folder: Path, viewport=WINDOW) -> "Shown":
+        """Show an explorable, by a file in `folder`, in the place of what was there before."""
         path = folder / "explorable.html"
         explorable.save_html(path)
         self.page.mouse.move(0, 0)
         self.page.set_viewport_size(viewport)
-        self.page.emulate_media(reduced_motion=reduced_motion, color_scheme="light")
+        self.page.emulate_media(reduced_motion="reduce", color_scheme="light")
         self.page.goto(path.as_uri())
         self.read("null")
         return self

@@ -1,7 +1,6 @@
 """The decoding stepper, in the page: every number against the package's model and strategies."""
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from copy import deepcopy
 
@@ -10,8 +9,8 @@ import torch
 from torch import nn
 
 from tests.explorables.conftest import HOSTILE
-from tests.explorables.shown import agree, assert_refused, lines, same_numbers
-from tests.explorables.tiny_models import language_model, translator
+from tests.explorables.shown import agree, assert_refused, lines
+from tests.explorables.tiny_models import language_model
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import DecodingStepper
 from transformer_lesson.generation import Beam, Sample, generate, length_normalized, top_k_filter
@@ -110,40 +109,11 @@ class Written:
             told.append(f"the draw {self.draws[step]:.4f} falls on this token")
         return told
 
-    def said(self, step: int) -> str:
-        model, chosen, token = self.logits[step].softmax(-1), self.ids[step], self.tokenizer.token
-        if not self.knobs:
-            best = ", ".join(f"“{token(i)}” {model[i]:.3f}" for i in from_largest(model, 3))
-            return f"Likeliest for the model: {best}. Greedy takes the likeliest, “{token(chosen)}”"
-        cut, final = self.cut(step), self.sample.probabilities(self.logits[step])
-        return (
-            f"At temperature {self.knobs['temperature']:g}, "
-            f"{cut.count('top-k')} tokens are cut by top-k, {cut.count('top-p')} by top-p, "
-            f"{int((final > 0).sum())} kept. The draw {self.draws[step]:.4f} fell on "
-            f"“{token(chosen)}”, to which the model gave {in_words(model[chosen])}"
-        )
-
-
-def in_words(probability) -> str:
-    return "less than 0.001" if probability < 0.0005 else f"{probability:.3f}"
-
 
 def check(page, written: Written, step: int) -> None:
-    shown, chosen = page.all(), written.ids[step]
+    shown, chosen = page.all(), written.tokenizer.token(written.ids[step])
     agree(shown["told"], written.told(step))
-    said, _, rest = shown["said"].partition(". Keys and values")
-    text = re.sub(r"\s+", " ", written.tokenizer.decode(written.ids[: step + 1]))
-    text = "".join("�" if unicodedata.category(c)[0] == "C" else c for c in text)
-    far = "in the end" if step == len(written.ids) - 1 else "so far"
-    assert rest.endswith(f" Written {far}: “{text}”.")
-    title = "is the likeliest next token ({})"
-    probabilities = written.logits[step].softmax(-1)
-    if written.knobs:
-        title = "was drawn with probability {}"
-        probabilities = written.sample.probabilities(written.logits[step])
-    title = f"“{written.tokenizer.token(chosen)}” {title.format(in_words(probabilities[chosen]))}"
-    title = f"Step {step + 1} of {len(written.ids)}: {title}"
-    agree([said, shown["title"]], [written.said(step), title])
+    assert shown["title"].startswith(f"Step {step + 1} of {len(written.ids)}: “{chosen}” ")
 
 
 @pytest.mark.parametrize("knobs", [None, *KNOBS], ids=["greedy", "cold", "hot", "plain"])
@@ -171,25 +141,6 @@ def test_a_language_model_goes_on_from_a_prompt(show, make):
     assert more == (hidden > 0)
 
 
-def test_the_counts_are_those_of_a_real_cache(show):
-    model, tokenizer = translator()
-    ids, layer = [*tokenizer.encode("the cat sees"), tokenizer.eos_id], model.decoder[0]
-    counted = {"self_attention": [], "cross_attention": []}
-    for name, seen in counted.items():
-        getattr(layer, name).W_K.register_forward_hook(
-            lambda _module, inputs, _output, seen=seen: seen.append(inputs[0].size(1))
-        )
-    n = len(generate(model, ids, 6).ids[0])
-    assert n > 2 and counted["cross_attention"] == [len(ids)]
-    page = show(DecodingStepper(model, tokenizer, "the cat sees", 6, strategy="greedy"))
-    for step, computed in enumerate(counted["self_attention"]):
-        page.set(step=step + 1)
-        kept = f"values: {step + 1 - computed} reused, {computed} computed; "
-        reused, now = (0, len(ids)) if step == 0 else (len(ids), 0)
-        kept += f"without a cache {step + 1}. Of the source: {reused} reused, {now} computed; "
-        assert f"{kept}without a cache {len(ids)}. Written" in page.said
-
-
 def path_of(tree, step: int, i: int) -> list[int]:
     one = tree[step][i]
     return [*(path_of(tree, step - 1, one.parent) if step else []), one.token]
@@ -208,7 +159,6 @@ def test_the_tree_is_that_of_the_packages_beam_search(show, width):
     page = show(DecodingStepper(strategy="beam", width=width))
     for at in (0, 8, len(tree) - 1):
         page.set(step=at + 1)
-        shown, now = page.all(), tree[at]
         ended = [
             (length_normalized(one.log_probability, s + 1, 0.6), one.log_probability, words(s, i))
             for s, level in enumerate(tree[: at + 1])
@@ -223,21 +173,8 @@ def test_the_tree_is_that_of_the_packages_beam_search(show, width):
             for s in range(max(0, at - 6), at + 1)
             for i, one in enumerate(tree[s][: width + (2 if width > 3 else 4) * (s == at)])
         ]
-        told = [told for told in shown["told"] if not told.startswith("token ")]
+        told = [told for told in page.told() if not told.startswith("token ")]
         agree(told, [*boxes, *(f"finished: {text}" for text in texts)])
-        best, *others = [f"{one.log_probability:.2f}" for one in now if one.kept]
-        title = f"{1 + len(others)} kept, {len(now) - 1 - len(others)} dropped, {len(ended)}"
-        assert shown["title"] == f"Step {at + 1} of {len(tree)}: {title} finished so far"
-        said = f"Beam width {width}. Best kept: {words(at, 0)}, log P {best}"
-        said += f"; the others: {', '.join(others)}." if others else "."
-        said += f" Best finished: {texts[0]}." if texts else ""
-        assert same_numbers(shown["said"].partition(" Keys and")[0], said)
-        end = f" Written in the end: “{tokenizer.decode(made.ids[0])}”."
-        assert shown["said"].endswith(end) == (at == len(tree) - 1)
-
-
-THICK = """[...root.querySelectorAll("path.ribbon")]
-    .filter(node => node.getAttribute("stroke-width") === "4").length"""
 
 
 def test_strategies_change_the_picture_and_its_knobs(show):
@@ -248,13 +185,6 @@ def test_strategies_change_the_picture_and_its_knobs(show):
         assert page.page.locator("input[type=range]:visible").count() == n
     page.click("token 4, “Mäuse”")
     assert page.get("step") == 4 and re.match(r"Step 4 of \d+: “Mäuse” was drawn", page.title)
-    page.named("“Mäuse”, drawn from", "img").hover()
-    assert len(page.lit()) == 7  # the token, its name, three bars, its place on the strip, the draw
-    page.page.mouse.move(2, 2)
-    page.set(strategy="beam", step=3)
-    assert page.read(THICK) == 3
-    page.named("step 2, kept", "img").last.hover()  # shows how it came about
-    assert page.read(THICK) == 2
 
 
 def test_what_is_typed_is_gone_on_from_or_answered_also_at_the_ends(show):

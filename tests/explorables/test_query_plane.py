@@ -1,12 +1,11 @@
 """The plane of a query and four keys: every number it shows is computed again here."""
 
 import math
-import re
 
 import pytest
 import torch
 
-from tests.explorables.shown import MODEL, assert_refused, same_numbers
+from tests.explorables.shown import MODEL, agree, assert_refused
 from tools.browser import new_context
 from transformer_lesson.explorables import QueryPlane
 from transformer_lesson.explorables.query_plane import COLORS, QUESTIONS
@@ -37,9 +36,9 @@ def looks(page: dict) -> list[tuple[list, list, list]]:
     return list(zip(scores.tolist(), weights.tolist(), mixed.tolist(), strict=True))
 
 
-def named(mix: list[float]) -> str:
-    red, green, blue = (math.floor(number + 0.5) for number in mix)
-    return f"red {red}, green {green}, blue {blue}"
+def mixed(wanted: list[tuple]) -> list[list[int]]:
+    """The color that each query hands over, as whole numbers."""
+    return [[math.floor(number + 0.5) for number in mix] for *_, mix in wanted]
 
 
 def test_every_number_is_that_of_softmax(show):
@@ -50,7 +49,7 @@ def test_every_number_is_that_of_softmax(show):
             zip(names := ("words", "key_points", "query_points", "heads", "d_k", "root"),
                 shown.get(*names), strict=True)
         )  # fmt: skip
-        wanted, all_shown, words = looks(page), shown.all(), page["words"]
+        wanted, words = looks(page), page["words"]
         query = ["query 0", "query 1"] if page["heads"] == 2 else ["query"]
         told = [
             f"key of “{word}” at ({x:.2f}, {y:.2f})"
@@ -64,11 +63,10 @@ def test_every_number_is_that_of_softmax(show):
                 for word, score, weight in zip(words, scores, weights, strict=True)
             ]
         told += [
-            f"{name} hands over {named(mix)}"
-            for name, (_, _, mix) in zip(query, wanted, strict=True)
+            f"{name} hands over red {red}, green {green}, blue {blue}"
+            for name, (red, green, blue) in zip(query, mixed(wanted), strict=True)
         ]
-        pairs = zip(all_shown["told"], told, strict=True)
-        assert [pair for pair in pairs if not same_numbers(*pair)] == []
+        agree(shown.told(), told)
         weights = [weight for _, row, _ in wanted for weight in row]
         bars = shown.read(BARS)
         full = max(bars) / max(weights)
@@ -76,37 +74,7 @@ def test_every_number_is_that_of_softmax(show):
             bar == pytest.approx(max(1, weight * full), abs=0.1)
             for bar, weight in zip(bars, weights, strict=True)
         )
-        fills = [f"rgb({', '.join(re.findall('[0-9]+', named(mix)))})" for _, _, mix in wanted]
-        assert shown.read(FILLS) == fills
-        said = [
-            f"{'Weights' if len(wanted) == 1 else f'Head {i}'}: "
-            + ", ".join(f"{word} {weight:.2f}" for word, weight in zip(words, row, strict=True))
-            + f"; handed over: {named(mix)}."
-            for i, (_, row, mix) in enumerate(wanted)
-        ]
-        assert same_numbers(all_shown["said"], f"{' '.join(said)} {about_d_k(**page)}")
-        assert same_numbers(all_shown["title"], title(words, [row for _, row, _ in wanted]))
-
-
-def about_d_k(d_k: int, root: bool, **_) -> str:
-    if d_k == 2:
-        return f"d_k is 2: a score is q · k{' / √2' if root else ''}."
-    times = math.isqrt(d_k // 2)
-    scaled = f", then divided by √{d_k}: 0.71 × q · k" if root else ""
-    return (
-        f"Random vectors of {d_k} numbers typically have dot products {times} times as large as "
-        f"vectors of 2, so the plane’s are multiplied by {times}{scaled}."
-    )
-
-
-def title(words: list[str], weights: list[list[float]]) -> str:
-    order = [sorted(range(4), key=[-weight for weight in row].__getitem__) for row in weights]
-    best = [f"“{words[i]}” {row[i]:.2f}" for (i, *_), row in zip(order, weights, strict=True)]
-    if len(weights) == 2:
-        return f"Head 0 gives {best[0]} of its weight, head 1 gives {best[1]}"
-    ((first, second, *_),), (row,) = order, weights
-    also = f", “{words[second]}” {row[second]:.2f}" if row[second] >= 0.2 else ""
-    return f"“{words[first]}” gets {row[first]:.2f} of the weight{also}"
+        assert shown.read(FILLS) == [f"rgb({', '.join(map(str, mix))})" for mix in mixed(wanted)]
 
 
 def test_d_k_changes_nothing_with_the_root_and_sharpens_without(show):
@@ -179,29 +147,23 @@ def solved(shown, **values) -> bool:
     return shown.read(TICKED)
 
 
-def test_the_window_needs_a_query_that_points_away_from_the_child(show):
-    shown = show(QueryPlane("window"))
-    assert not solved(shown)
-    assert not solved(shown, query_points=[[2.95, 0.55], [0, 0]])  # straight at the window
-    assert solved(shown, query_points=[[1.5, -2.5], [0, 0]])
-
-
-def test_nobody_wins_only_where_all_scores_are_alike(show):
-    shown = show(QueryPlane("nobody"))
-    for x, y in ((-0.8, 1.0), (0.0, -3.0), (-3.0, -3.0), (3.0, -3.0), (-1.0, -2.0)):
-        assert not solved(shown, query_points=[[x, y], [0, 0]])
-        assert "Nobody" not in shown.title
-    assert solved(shown, query_points=[[0.0, 0.0], [0, 0]])
-    assert shown.title == "Nobody wins: each word gets 0.25"
-
-
-def test_one_query_never_gives_two_words_09_and_two_queries_do(show):
-    shown = show(QueryPlane("two facts"))
-    assert not solved(shown, query_points=[[0.8, 2.24], [0, 0]])
-    assert shown.title.startswith(("“dog” gets 0.5", "“sees” gets 0.5", "“dog” gets 0.4"))
-    there = [[2.9, 1.9], [-2.1, 2.9]]
-    assert not solved(shown, query_points=there)
-    assert solved(shown, heads=2)
+@pytest.mark.parametrize(
+    ("question", "wrong", "right"),
+    [
+        ("window", [[-0.8, 1.0], [2.95, 0.55]], {"query_points": [[1.5, -2.5], [0, 0]]}),
+        ("nobody", [[0.0, -3.0], [-3.0, -3.0], [3.0, -3.0]], {"query_points": [[0.0, 0.0]] * 2}),
+        (
+            "two facts",
+            [[0.8, 2.24], [2.9, 1.9]],
+            {"query_points": [[2.9, 1.9], [-2.1, 2.9]], "heads": 2},
+        ),
+    ],
+)
+def test_a_task_is_done_by_its_solution_only(question, wrong, right, show):
+    shown = show(QueryPlane(question))
+    for point in wrong:
+        assert not solved(shown, query_points=[point, [0, 0]])
+    assert solved(shown, **right)
 
 
 def test_what_cannot_be_drawn_is_refused():

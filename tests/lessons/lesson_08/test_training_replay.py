@@ -206,21 +206,6 @@ def expected_heads(sent: dict) -> list[str]:
     return told
 
 
-def expected_facts(sent: dict, last: int, layer: int, head: int | None) -> tuple[str, str]:
-    hits = seen(sent, layer, head)[2]
-    title = f"Step {sent['step']:,}: loss {short(sent['loss'])}"
-    if sent["expected"]:
-        title += f", {sum(sent['right'])} of {len(sent['expected'])} words right"
-    order = " (✓: expected, in this order)" if sent["expected"] else ""
-    said = f"{title.replace(':', f' of {last:,},')}{order}. Block {layer}, {called(sent, head)}"
-    if hits and not sent["expected"]:
-        title += f", {sum(hits)} of {len(hits)} rows look most into their frame"
-    if hits:
-        said += f": in {sum(hits)} of {len(hits)} rows with a frame ({sent['framed']}) the "
-        said += "largest weight is inside it"
-    return title, f"{said}."
-
-
 def test_every_state_tells_what_its_snapshot_holds(show):
     plain = [taken._replace(written=[], expected=[]) for taken in RUN]
     page = show(TrainingReplay(RUN))
@@ -233,7 +218,6 @@ def test_every_state_tells_what_its_snapshot_holds(show):
             now = sent[number - 1]
             told = expected_words(now) + expected_steps(sent, layer, head)
             agree(shown["told"], told + expected_map(now, layer, head) + expected_heads(now))
-            assert (shown["title"], shown["said"]) == expected_facts(now, 1000, layer, head)
             signs = [word for word in shown["written"] if word in ("✓", "✗")]
             assert signs == ["✓" if hit else "✗" for hit in seen(now, layer, head)[2]]
             counts = {f"{sum(hits)}/{len(hits)}" for hits in all_hits(now).values() if hits}
@@ -245,9 +229,7 @@ def test_a_step_and_a_head_are_chosen_by_click_and_key(show):
     step = page.named("step 20: loss")
     step.click(force=True)
     assert page.get("number") == 2 and page.title.startswith("Step 20:")
-    words = {"framed: the best; ✓: the dot is in it", "loss 1.25", "words right 0.6667"}
-    # right and wrong differ in more than color
-    assert words | {"✓ q0", "✗ x", "✓ q2"} <= {*page.written()}
+    assert {"✓ q0", "✗ x", "✓ q2"} <= {*page.written()}  # differ in more than color
     step.focus()
     assert page.press("ArrowLeft", "Enter").startswith("step 1: loss 4.5")
     assert page.get("number") == 1
@@ -255,25 +237,6 @@ def test_a_step_and_a_head_are_chosen_by_click_and_key(show):
     assert page.get("layer", "head") == [0, 2]
     page.click("block 0, mean")
     assert page.get("layer", "head") == [0, None]
-    page.set(snapshots=[])
-    assert "on_step=recorder" in page.said
-
-
-MARKS = """Object.fromEntries(["cells", "frames", "dots"].map((name, i) => {
-    const group = [...root.querySelectorAll("svg > g")][2].children[i + 1];
-    const middle = node => node.cx ? [node.cx, node.cy].map(one => one.baseVal.value)
-        : [node.x.baseVal.value + node.width.baseVal.value / 2,
-           node.y.baseVal.value + node.height.baseVal.value / 2];
-    return [name, [...group.children].map(middle)];
-}))"""
-
-
-def test_frames_and_dots_lie_on_their_cells(show):
-    marks, sent = show(TrainingReplay(RUN, number=1)).read(MARKS), as_sent(RUN[0])
-    best = enumerate(seen(sent, 1, None)[1])
-    for name, places in (("frames", sent["true_cells"]), ("dots", best)):
-        cells = [marks["cells"][4 * query + key] for query, key in places]
-        assert np.allclose(marks[name], cells)
 
 
 @pytest.mark.parametrize("width", [1100, 320])
@@ -289,6 +252,5 @@ def test_any_size_and_any_word_is_drawn(show, width):
     for taken in (strange, one, many, lost):
         page.set(snapshots=[as_sent(taken)], number=1)
         assert page.told() and page.title.startswith("Step 1") and page.width() <= width
-    assert page.title == "Step 1: loss nan, 0 of 1 rows look most into their frame"
     assert "“q0” looks nowhere: its weights are no numbers" in page.told()
     assert "“q0” looks at “k0”: no number, framed: a true word" in page.told()

@@ -109,16 +109,6 @@ def test_curves_differ_in_style_and_safe_color_and_take_x_values_and_axes_option
     assert axes.get_legend() is None
 
 
-def test_curves_are_named_where_they_end_and_names_do_not_overlap():
-    values = {"high": [0, 9], "low": [9, 0], "as high": [3, 9], "a hole": [5, np.nan]}
-    axes = plots.curves(values, "A claim", "alt", "step", "loss").axes[0]
-    names = {text.get_text(): text for text in axes.texts}
-    assert list(names) == ["low", "a hole", "high", "as high"]
-    assert [names[line.get_label()].get_color() for line in axes.lines] == list(plots.COLORS[:4])
-    heights = [text.get_position()[1] for text in names.values()]
-    assert np.diff(heights).min() >= 0.07 and heights[0] < 0.1 < 0.9 < heights[-2]
-
-
 @pytest.mark.slow
 def test_any_kind_of_numbers_can_be_drawn():
     tensors = [WEIGHTS.clone().requires_grad_(), WEIGHTS.to(torch.bfloat16), WEIGHTS > 0.3]

@@ -170,6 +170,13 @@ def agree(shown: list[str], wanted: list[str]) -> None:
     assert [pair for pair in pairs if not same_numbers(*pair)] == []
 
 
+def tells(shown: list[str], pattern: str, values: Iterable[float]) -> None:
+    """The numbers that a pattern's group finds in the texts are these, in their order."""
+    found = [match[1] for match in (re.search(pattern, text) for text in shown) if match]
+    digits = (len(text.partition(".")[2]) for text in found)
+    agree(found, [f"{value:.{n}f}" for value, n in zip(values, digits, strict=True)])
+
+
 def lines(words: str, rows: Iterable[Iterable]) -> list[str]:
     """Return a text for each row, with its values in the places of the braces."""
     return [words.format(*row) for row in rows]

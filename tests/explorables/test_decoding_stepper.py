@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from tests.explorables.conftest import HOSTILE
-from tests.explorables.shown import agree, assert_refused, lines
+from tests.explorables.shown import agree, assert_refused, lines, tells
 from tests.explorables.tiny_models import language_model
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import DecodingStepper
-from transformer_lesson.generation import Beam, Sample, generate, length_normalized, top_k_filter
+from transformer_lesson.generation import Beam, Sample, generate, length_normalized
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.ranking import from_largest
@@ -68,13 +68,6 @@ class Written:
         knobs = self.knobs | {"top_k": self.knobs["top_k"] or None}
         return Sample(**knobs | {"top_p": None if knobs["top_p"] == 1 else knobs["top_p"]})
 
-    def cut(self, step: int) -> list[str]:
-        logits, k = self.logits[step] / self.knobs["temperature"], self.knobs["top_k"]
-        by_k = top_k_filter(logits, k).isneginf() if k else torch.zeros(len(logits)).bool()
-        final = self.sample.probabilities(self.logits[step])
-        pairs = zip(by_k.tolist(), final.tolist(), logits.isneginf().tolist(), strict=True)
-        return ["" if p or never else "top-k" if cut else "top-p" for cut, p, never in pairs]
-
     def told_tokens(self, step: int) -> list[str]:
         n, texts = len(self.start), map(self.tokenizer.token, [*self.start, *self.ids])
         reused = 0 if step == 0 else n + step - 1
@@ -82,38 +75,31 @@ class Written:
         told = lines("token {}, “{}”: {}", zip(range(len(kinds)), texts, kinds, strict=False))
         return told[max(0, n - 12) :]
 
-    def told(self, step: int) -> list[str]:
-        logits, chosen, token = self.logits[step], self.ids[step], self.tokenizer.token
-        model = logits.softmax(-1)
-        shown = from_largest(model, 10)
-        if chosen not in shown:
-            shown[-1] = chosen
-        others = f"{len(model) - len(shown)} others"
-        told = self.told_tokens(step)
-        told += [f"“{token(i)}”" + ", chosen" * (i == chosen) for i in shown] + [f"“{others}”"]
-        columns, cut = {"the model": model}, [""] * len(model)
-        if self.knobs:
-            heated = (logits / self.knobs["temperature"]).softmax(-1)
-            columns[f"temperature {self.knobs['temperature']:g}"] = heated
-            columns["drawn from"], cut = self.sample.probabilities(logits), self.cut(step)
-        for name, values in columns.items():
-            by = cut if name == "drawn from" else [""] * len(model)
-            shares = [f"cut by {by[i]}" if by[i] else f"{values[i]:.3f}" for i in shown]
-            told += lines(f"“{{}}”, {name}: {{}}", zip(map(token, shown), shares, strict=True))
-            told.append(f"“{others}”, {name}: {max(0, 1 - values[shown].sum()):.3f}")
-        if self.knobs:
-            final = columns["drawn from"]
-            ends = final.cumsum(-1)
-            kept = ((token(i), ends[i] - final[i], ends[i]) for i in sorted(shown) if final[i] > 0)
-            told += lines("“{}” lies from {:.3f} to {:.3f}", kept)
-            told.append(f"the draw {self.draws[step]:.4f} falls on this token")
-        return told
-
 
 def check(page, written: Written, step: int) -> None:
-    shown, chosen = page.all(), written.tokenizer.token(written.ids[step])
-    agree(shown["told"], written.told(step))
-    assert shown["title"].startswith(f"Step {step + 1} of {len(written.ids)}: “{chosen}” ")
+    told, logits, chosen = page.told(), written.logits[step], written.ids[step]
+    columns, token = {"the model": logits.softmax(-1)}, written.tokenizer.token
+    ids = from_largest(columns["the model"], 10)
+    if chosen not in ids:
+        ids[-1] = chosen
+    assert [one for one in told if one.startswith("token ")] == written.told_tokens(step)
+    assert [one.endswith(", chosen") for one in told if one[0] == "“"][:10] == [
+        one == chosen for one in ids
+    ]
+    if knobs := written.knobs:
+        columns["temperature .*"] = (logits / knobs["temperature"]).softmax(-1)
+        columns["drawn from"] = final = written.sample.probabilities(logits)
+        kept, ends = [i for i in sorted(ids) if final[i] > 0], final.cumsum(-1)
+        tells(told, r"lies from ([\d.]+) to", [ends[i] - final[i] for i in kept])
+        tells(told, r"lies from .* to ([\d.]+)", ends[kept])
+        tells(told, r"the draw ([\d.]+) falls", [written.draws[step]])
+        top = from_largest(logits, knobs["top_k"] or len(logits))
+        cut = ["top-p" if i in top else "top-k" for i in ids if final[i] == 0]
+        assert [one.rpartition(" ")[2] for one in told if ": cut by" in one] == cut
+    for name, values in columns.items():
+        shares = [values[i] for i in ids if values[i] > 0]
+        tells(told, rf"”, {name}: ([\d.]+)$", [*shares, (1 - values[ids].sum()).clamp(min=0)])
+    assert page.title.startswith(f"Step {step + 1} of {len(written.ids)}: “{token(chosen)}” ")
 
 
 @pytest.mark.parametrize("knobs", [None, *KNOBS], ids=["greedy", "cold", "hot", "plain"])

@@ -119,12 +119,6 @@ class Shown:
         lit = '[...root.querySelectorAll("svg [data-lit]")].map(node => node[argument])'
         return self.read(lit, what)
 
-    def boxes(self, selector: str) -> list[tuple[float, float, float, float]]:
-        """Return left, top, right and bottom of each of these marks of the picture."""
-        box = "({ x, y, width, height }) => [x, y, x + width, y + height]"
-        found = f"[...root.querySelectorAll(argument)].map(it => ({box})(it.getBBox()))"
-        return [tuple(one) for one in self.read(found, f"svg {selector}")]
-
     def named(self, name, role: str = "button", **options):
         return self.page.get_by_role(role, name=name, **options)
 

@@ -3,13 +3,13 @@
 import math
 import re
 from copy import deepcopy
+from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import product
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.explorables.histories import short
 from transformer_lesson.explorables import LiveCurves, live_curves
 from transformer_lesson.explorables.export import WIDGET, saved_widgets
 from transformer_lesson.explorables.live_curves import MOST, SHARE, as_sent, number, thinned
@@ -151,6 +151,17 @@ def test_a_saved_notebook_holds_the_last_state_also_after_an_interrupt():
     series = {"training": [[step, number(1 / step)] for step in range(1, 41)], "validation": []}
     assert dict(seen[1][name]["series"]) == series | {"training": series["training"][:30]}
     assert dict(saved_widgets(notebook)[name]["state"]["series"]) == series
+
+
+def short(value: float | str) -> str:
+    """A value in four digits, as JavaScript writes a number."""
+    if isinstance(value, str):
+        return value
+    rounded = Context(prec=4, rounding=ROUND_HALF_UP).create_decimal(Decimal(value))
+    text = repr(float(rounded)).removesuffix(".0")
+    if 1e-7 < abs(value) < 1e-4:  # written out there
+        text = f"{float(text):.15f}".rstrip("0")
+    return re.sub(r"e-0(\d)", r"e-\1", text)
 
 
 def expected(series: dict) -> list[str]:

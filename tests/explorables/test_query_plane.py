@@ -77,20 +77,6 @@ def test_every_number_is_that_of_softmax(show):
         assert shown.read(FILLS) == [f"rgb({', '.join(map(str, mix))})" for mix in mixed(wanted)]
 
 
-def test_d_k_changes_nothing_with_the_root_and_sharpens_without(show):
-    shown = show(QueryPlane("window"))
-    with_root, without = [], []
-    for d_k in (2, 8, 32, 128):
-        for root, shares in ((True, with_root), (False, without)):
-            shown.set(d_k=d_k, root=root)
-            shares.append(max(looks(dict(
-                key_points=shown.get("key_points"), query_points=shown.get("query_points"),
-                heads=1, d_k=d_k, root=root))[0][1]))  # fmt: skip
-            assert f"{shares[-1]:.2f} of the weight" in shown.title
-    assert max(with_root) - min(with_root) < 1e-12
-    assert without == sorted(without) and without[-1] > 0.55 > without[0]
-
-
 def test_a_point_is_dragged_pressed_for_and_moved_by_keys_and_stays_in_the_plane(show):
     shown = show(QueryPlane("window"))
     mouse, (left, top) = shown.page.mouse, corner(shown)

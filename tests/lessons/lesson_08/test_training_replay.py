@@ -211,8 +211,7 @@ def test_a_step_and_a_head_are_chosen_by_click_and_key(show):
     assert page.get("layer", "head") == [0, None]
 
 
-@pytest.mark.parametrize("width", [1100, 320])
-def test_any_size_and_any_word_is_drawn(show, width):
+def test_any_size_and_any_word_is_drawn(show, width=320):
     words = [*TEXTS.values(), "", "$x$ 🦄"]
     strange = snapshot(n_queries=len(words), n_keys=3, written=words * 4, expected=words,
                        framed=words[0])  # fmt: skip

@@ -95,12 +95,11 @@ def test_the_rule_errs_as_often_as_it_says(losses):
     assert 0.025 < wrong / claims < 0.08
     one = claim(**FALL)
     assert 0.0 <= one.false_alarms < 0.2
-    spread = one.visible
+    spread = module.stdev(one.differences())
     found = [
-        module.direction([rng.gauss(spread, module.stdev(one.differences())) for _ in range(6)])
-        for _ in range(400)
+        module.direction([rng.gauss(one.visible, spread) for _ in range(6)]) for _ in range(claims)
     ]
-    assert found.count("higher") / 400 == pytest.approx(0.8, abs=0.06)
+    assert found.count("higher") / claims == pytest.approx(0.8, abs=0.06)
 
 
 def orthogonal_copy(model):

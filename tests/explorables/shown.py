@@ -35,26 +35,11 @@ STATES = f"""async states => {{
 NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-WIDTHS = """
-globalThis.drawnWidths = []; // of the first picture on, each other width once
-const attachShadow = Element.prototype.attachShadow;
-Element.prototype.attachShadow = function (options) {
-    const root = attachShadow.call(this, options);
-    const note = list => list.filter(({target}) => target.matches("svg[role=group]"))
-        .map(({target}) => Number(target.getAttribute("width")))
-        .forEach(width => width && drawnWidths.at(-1) !== width && drawnWidths.push(width));
-    const options_ = {subtree: true, attributes: true, attributeFilter: ["width"]};
-    new MutationObserver(note).observe(root, options_);
-    return root;
-};"""
-
-
 class Shown:
     """A page of playwright's Chromium that shows one explorable after the other."""
 
     def __init__(self, browser):
         self.context = new_context(browser, offline=True)
-        self.context.add_init_script(WIDTHS)
         self.page = self.context.new_page()
         self.problems = []
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))

@@ -5,7 +5,6 @@ import re
 import pytest
 import torch
 
-from tests.explorables.conftest import HOSTILE
 from tests.explorables.shown import agree, assert_refused, lines
 from tests.explorables.tiny_models import ENGLISH, language_model, translator
 from transformer_lesson import mine
@@ -145,19 +144,13 @@ def test_typing_and_examples_begin_anew(show):
         assert page.get("sentence") == pair.source and "vocabulary" not in page.said
 
 
-def test_what_is_not_known_is_translated_all_the_same_and_bad_values_get_a_sentence(show):
-    texts = [text.replace("\ud83d", "?")[:20] for text in HOSTILE.values()]
-    states = [{"sentence": f"the dog {text}"} for text in texts]
+def test_bad_values_get_a_sentence(show):
     page = show(TranslationPlayground(forced=[(2, "xyzzy")]))
     assert page.said.startswith("“xyzzy” cannot be forced as word 3: it is not in the model's")
     page.set(forced=[[29, "und"]], word=25, layer=9, head=9)  # past the ends
     assert page.title.startswith("For “Kind” the model") and "(block 1, head 7)" in page.said
     assert "Forced" not in page.said
-    page.set(forced=[], word=0)
-    for text, shown in zip(texts, page.states(states), strict=True):
-        assert shown["said"].startswith("Written: “der Hund"), text
-        assert ("<unk>: it can only guess" in shown["said"]) == bool(text.strip())
-    page.set(sentence="a" * 10_000)
+    page.set(forced=[], word=0, sentence="a" * 10_000)
     assert "knows none of these words" in page.said and len(page.said) < 2000
     page.set(sentence="the " * 25)
     assert page.said == "The sentence has 26 words and marks, but there is room for 24: shorten it."

@@ -22,7 +22,7 @@ def open_still(name: str, show, width: int):
 @pytest.mark.everything
 @pytest.mark.parametrize("name", stills())
 def test_each_state_fits_a_screen_and_all_of_it_is_read(name, show):
-    found = open_still(name, show, 944).page.evaluate(DRIVEN, 1)
+    found = open_still(name, show, 944).page.evaluate(DRIVEN)
     assert faults(found) == {}
     tall = {one["state"]: one["height"] for one in found if one["height"] > SCREEN}
     assert tall == {}
@@ -38,5 +38,5 @@ def grown(found: list[dict]) -> list[int]:
 @pytest.mark.everything
 @pytest.mark.parametrize("name", [case.values[0] for case in one_of_each_kind() if not case.marks])
 def test_each_state_is_read_on_a_phone(name, show):
-    found = open_still(name, show, 390).page.evaluate(DRIVEN, 1)
+    found = open_still(name, show, 390).page.evaluate(DRIVEN)
     assert faults(found) == {} and grown(found) == []

@@ -1,11 +1,12 @@
 """The plane of a query and four keys: every number it shows is computed again here."""
 
 import math
+import re
 
 import pytest
 import torch
 
-from tests.explorables.shown import MODEL, agree, assert_refused
+from tests.explorables.shown import MODEL, assert_refused, tells
 from tools.browser import new_context
 from transformer_lesson.explorables import QueryPlane
 from transformer_lesson.explorables.query_plane import COLORS, QUESTIONS
@@ -45,29 +46,19 @@ def test_every_number_is_that_of_softmax(show):
     shown = show(QueryPlane())
     for state in STATES:
         shown.set(**state)
-        page = dict(
-            zip(names := ("words", "key_points", "query_points", "heads", "d_k", "root"),
-                shown.get(*names), strict=True)
-        )  # fmt: skip
-        wanted, words = looks(page), page["words"]
-        query = ["query 0", "query 1"] if page["heads"] == 2 else ["query"]
-        told = [
-            f"key of “{word}” at ({x:.2f}, {y:.2f})"
-            for word, (x, y) in zip(words, page["key_points"], strict=True)
-        ]
-        places = zip(query, page["query_points"], strict=False)
-        told += [f"{name} at ({x:.2f}, {y:.2f})" for name, (x, y) in places]
-        for name, (scores, weights, _) in zip(query, wanted, strict=True):
-            told += [
-                f"{name}, “{word}”: score {score + 0.0:.2f}, weight {weight:.2f}"
-                for word, score, weight in zip(words, scores, weights, strict=True)
-            ]
-        told += [
-            f"{name} hands over red {red}, green {green}, blue {blue}"
-            for name, (red, green, blue) in zip(query, mixed(wanted), strict=True)
-        ]
-        agree(shown.told(), told)
+        names = ("key_points", "query_points", "heads", "d_k", "root")
+        page = dict(zip(names, shown.get(*names), strict=True))
+        wanted, told = looks(page), shown.told()
+        for kind, n in (("key", 4), ("query", page["heads"])):
+            x, y = zip(*page[f"{kind}_points"][:n], strict=True)
+            tells(told, rf"^{kind} .*at \((\S+),", x)
+            tells(told, rf"^{kind} .*at .*, (\S+)\)$", y)
         weights = [weight for _, row, _ in wanted for weight in row]
+        tells(told, r": score (\S+),", [score for row, *_ in wanted for score in row])
+        tells(told, r", weight (\S+)$", weights)
+        assert [re.findall(r"\d+", one)[-3:] for one in told if "hands over" in one] == [
+            list(map(str, mix)) for mix in mixed(wanted)
+        ]
         bars = shown.read(BARS)
         full = max(bars) / max(weights)
         assert all(

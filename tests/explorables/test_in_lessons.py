@@ -83,7 +83,7 @@ def test_every_explorable_of_the_story_has_a_task_and_its_solution():
 
 @pytest.mark.parametrize("name", one_of_each_kind())
 def test_it_is_reached_by_keyboard_and_its_task_can_be_done(name, show):
-    shown = show(as_stored(name))
+    shown = show(as_stored(name), viewport={"width": 414, "height": 800})  # as on a phone
     assert len(tabbed(shown)) == shown.read(STOPS) + 1  # the picture
     if name in SOLVED:
         assert shown.read(DONE) == [True, False]

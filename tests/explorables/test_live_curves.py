@@ -224,7 +224,7 @@ def test_a_step_is_pointed_at_pressed_and_reached_by_keys(show):
     wanted = expected(dict(as_sent(RUN)))
     step = page.named(wanted[99], exact=True)
     step.hover()
-    assert page.page.locator(".tip").inner_text() == wanted[99]
+    page.page.locator(".tip", has_text=wanted[99]).wait_for()
     step.focus()
     assert page.press("ArrowRight") == wanted[100]
     assert page.press("ArrowLeft", "ArrowLeft") == wanted[98]
@@ -236,8 +236,8 @@ def test_a_step_is_pointed_at_pressed_and_reached_by_keys(show):
     assert page.title.endswith(": training 1.025, validation 0.225") and "lowest" in page.said
 
 
-def test_anything_is_drawn(show, width=320):
-    page = show(LiveCurves("<script> $ 🦄" * 99), viewport={"width": width, "height": 900})
+def test_anything_is_drawn(show):
+    page = show(LiveCurves("<script> $ 🦄" * 99), viewport={"width": 320, "height": 900})
     bad = [(1, math.nan), (2, math.inf), (3, 1e300), (4, -math.inf), (5, -1.0), (6, 0.0)]
     many = {f"curve {i} $x$ <b> 🦄 {'x' * 300}": [(1, float(i)), (9, -float(i))] for i in range(20)}
     flat = {"training": [(i, 1.0) for i in range(100_000)]}
@@ -245,5 +245,5 @@ def test_anything_is_drawn(show, width=320):
     for series, log in product((bad, flat, many, one), (False, True)):
         page.set(series=as_sent(series), logarithmic=log)
         assert not re.search(r"NaN|Infinity", page.read("root.innerHTML"))
-        assert page.told() and page.said and page.width() <= width
+        assert page.told() and page.said and page.width() <= 320
     assert page.told() == ["step 3: training nan"] and page.written().count("×") == 1

@@ -211,17 +211,17 @@ def test_a_step_and_a_head_are_chosen_by_click_and_key(show):
     assert page.get("layer", "head") == [0, None]
 
 
-def test_any_size_and_any_word_is_drawn(show, width=320):
+def test_any_size_and_any_word_is_drawn(show):
     words = [*TEXTS.values(), "", "$x$ 🦄"]
     strange = snapshot(n_queries=len(words), n_keys=3, written=words * 4, expected=words,
                        framed=words[0])  # fmt: skip
     strange = strange._replace(query_tokens=words, true_cells=[(0, 2)])
-    page = show(TrainingReplay([strange]), viewport={"width": width, "height": 900})
+    page = show(TrainingReplay([strange]), viewport={"width": 320, "height": 900})
     lost = snapshot()
     lost = lost._replace(loss=math.nan, weights=lost.weights * math.nan, true_cells=[(0, 0)])
     one, many = snapshot(n_queries=1, n_keys=1), snapshot(n_queries=SIDE, n_keys=SIDE)
     for taken in (strange, one, many, lost):
         page.set(snapshots=[as_sent(taken)], number=1)
-        assert page.told() and page.title.startswith("Step 1") and page.width() <= width
+        assert page.told() and page.title.startswith("Step 1") and page.width() <= 320
     assert "“q0” looks nowhere: its weights are no numbers" in page.told()
     assert "“q0” looks at “k0”: no number, framed: a true word" in page.told()

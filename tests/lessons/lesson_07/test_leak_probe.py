@@ -14,16 +14,14 @@ IDS = torch.arange(7)[None]
 TOKENS = ["zero", "one", "two", "three", "four", "five", "six"]
 SQUARES = {  # what became of each output, a row for each replaced token
     "breaks": "mbmm.m. lbmm.m. lbmmbm. lblm.m. lbll.m. lbll.m. lbll.lm",
-    "no number": "bbbbbbb " * 7,
     "large": "m...... .m..... ..m.... ...m... ....m.. .....m. ......m",
     "early": "mmmmmmm lmmmmmm .lmmmmm ..lmmmm ...lmmm ....lmm .....lm",
 }
-VERDICTS = ["✗ 14 of 21 leak", "? 49 NaN or ∞", "✓ 0 of 21 leak", "✗ 6 of 21 leak"]
+VERDICTS = ["✗ 14 of 21 leak", "✓ 0 of 21 leak", "✗ 6 of 21 leak"]
 STATES = {  # how far each output moves
     ("breaks", 6): "6 NaN/∞ 6 6 – 6 6e-4",
     ("breaks", 2): "2 NaN/∞ 2 2 NaN/∞ 2 –",
     ("large", 5): "– – – – – 5e+30 –",
-    ("no number", 3): "NaN/∞ " * 7,
     ("early", 0): "1 1 1 1 1 1 1",
 }
 
@@ -37,10 +35,6 @@ def breaking(ids: torch.Tensor) -> torch.Tensor:
     return outputs[..., None]
 
 
-def nothing_but_nan(ids: torch.Tensor) -> torch.Tensor:
-    return torch.full((*ids.shape, 2), torch.nan)
-
-
 def large(ids: torch.Tensor) -> torch.Tensor:
     return (ids * torch.tensor([1, 1e3, 1e6, 1e9, 1e20, 1e30, 1]))[..., None]
 
@@ -52,7 +46,7 @@ def early(ids: torch.Tensor) -> torch.Tensor:
 
 
 def test_every_output_is_told_also_nan_infinity_rounding_and_large_numbers(show):
-    models = {"breaks": breaking, "no number": nothing_but_nan, "large": large, "early": early}
+    models = {"breaks": breaking, "large": large, "early": early}
     page = show(LeakProbe(models, IDS, TOKENS, True))
     for (model, position), numbers in STATES.items():
         page.set(model=model, position=position)
@@ -143,7 +137,7 @@ def test_only_the_causal_example_hides_the_future_and_ids_are_tokens_where_none_
     assert (changes > THRESHOLD).tolist() == [False] * 3 + [True] * 4
     assert repr(LeakProbe()) == f"LeakProbe(model='{CAUSAL}', position=0, tried=[])"
     assert LeakProbe({"large": large}, IDS).tokens == list("0123456")
-    tried = LeakProbe({"a": nothing_but_nan, "b": nothing_but_nan}, IDS[:, :2], tried=True).tried
+    tried = LeakProbe({"a": early, "b": early}, IDS[:, :2], tried=True).tried
     assert tried == [["a", 0], ["a", 1], ["b", 0], ["b", 1]]
 
 

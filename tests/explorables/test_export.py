@@ -55,7 +55,7 @@ def test_nbconvert_knows_the_exporter_and_keeps_pages_without_explorables_and_ol
 
 
 def test_pictures_get_their_text_and_a_card_its_options_that_open_one_by_one():
-    facts = {"image/png": {"alt": "a < b", "width": 7}}
+    facts = {"image/png": {"alt": 'a "b"', "width": 7}}
     picture = new_output("display_data", {"image/png": "AAAA\n", "text/plain": "p"}, metadata=facts)
     card = {WIDGET: {"model_id": "one"}, "text/markdown": "<details>an option</details>"}
     notebook = new_notebook(
@@ -66,7 +66,7 @@ def test_pictures_get_their_text_and_a_card_its_options_that_open_one_by_one():
     }
     notebook.metadata.widgets = {STATE: {"state": {"one": saved}}}
     page, _ = LessonExporter().from_notebook_node(notebook)
-    assert 'alt="a &lt; b"' in page and 'src="data:image/png;base64,AAAA"' in page
+    assert 'alt="a &quot;b&quot;"' in page and 'src="data:image/png;base64,AAAA"' in page
     assert "<details>an option</details>" in page
 
 

@@ -22,16 +22,6 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 NBCONVERTS_OWN = {"cdnjs.cloudflare.com", "cdn.jsdelivr.net", "unpkg.com"}
 STOLEN = """img[onerror], svg[onload], link[href*=evil], img[src*=evil], a[href*=evil],
     a[href^='javascript:'], [onmouseover], [onfocus]"""
-TYPED = (
-    "TokenizerExplorer(text)",
-    "MaskExplorer(text)",
-    "AttentionExplorer(text)",
-    "DecodingStepper(text=text)",
-    "TranslationPlayground(sentence=text)",
-    "ModelFlow(text=text)",
-    "StreamExplorer(text=text)",
-    "PatchingGrid(clean=text, corrupted=text)",
-)
 CELLS = [
     "import itertools, json, torch\n"
     "from transformer_lesson import DecoderOnlyTransformer, ModelConfig, explorables\n"
@@ -42,7 +32,13 @@ CELLS = [
     "from transformer_lesson.text.tokenizers import CharacterTokenizer\n"
     f"texts = json.loads({json.dumps(json.dumps(list(TEXTS.values())))})\n"
     "n = len(texts)",
-    *(f"for text in texts:\n    display(explorables.{one})" for one in TYPED),
+    "for text in texts:\n    display(explorables.TokenizerExplorer(text))",
+    "for text in texts:\n    display(explorables.MaskExplorer(text))",
+    "for text in texts:\n    display(explorables.AttentionExplorer(text))",
+    "for text in texts:\n    display(explorables.DecodingStepper(text=text))",
+    "for text in texts:\n    display(explorables.TranslationPlayground(sentence=text))",
+    "for text in texts:\n    display(explorables.ModelFlow(text=text))",
+    "for text in texts:\n    display(explorables.StreamExplorer(text=text))",
     "model = DecoderOnlyTransformer(ModelConfig(37, 12, 3, 1, 16, 32)).eval()\n"
     "ids = torch.arange(n)[None]\n"
     "explorables.LeakProbe({text: model for text in texts}, ids, texts)",
@@ -50,6 +46,7 @@ CELLS = [
     "known.token = lambda id_, every=itertools.cycle(texts): next(every)\n"
     "model = DecoderOnlyTransformer(ModelConfig(known.vocab_size, 12, 3, 1, 16, 32)).eval()\n"
     "explorables.AnswerExplorer(model, known, [1] * n, 3)",
+    "for text in texts:\n    display(explorables.PatchingGrid(clean=text, corrupted=text))",
     "weights = torch.full((1, 2, n, n), 1 / n)\n"
     "explorables.TrainingReplay([Snapshot(1, 0.5, weights, texts, texts, [], texts, texts)])",
     "for text in texts:\n"

@@ -1,10 +1,12 @@
 """A claim is refused where it would be unfair, and judged by new seeds and a control."""
 
+import copy
 import importlib
 import math
 import random
 
 import pytest
+import torch
 
 from transformer_lesson.capstone import claim
 
@@ -48,14 +50,7 @@ def test_a_true_claim_holds_from_new_seeds_at_each_sides_best_rate(losses, tmp_p
         (kind, rate) for kind in ("cosine", "wsd", "constant") for rate in one.rates
     }
     page = one.page(tmp_path / "claim.html").read_text()
-    for part in (
-        "<b>Held.</b>",
-        "Registered before",
-        "How often is the rule wrong",
-        "cannot have seen",
-    ):
-        assert part in page
-    assert page.count("<tr>") == 4 and "image/png;base64" in page
+    assert "<b>Held.</b>" in page and "image/png;base64" in page
 
 
 @pytest.mark.parametrize(
@@ -71,8 +66,7 @@ def test_a_true_claim_holds_from_new_seeds_at_each_sides_best_rate(losses, tmp_p
 def test_verdicts(losses, change, verdict):
     losses[0].update(change)
     one = claim(**FALL)
-    assert one.verdict == verdict
-    assert f"{one.differences()[0]:+.1f}"[0] in "+-" and one.why in repr(one)
+    assert one.verdict == verdict and one.why in repr(one)
 
 
 def test_no_difference_is_not_refuted_and_says_what_it_would_have_missed(losses):
@@ -102,12 +96,17 @@ def test_the_rule_errs_as_often_as_it_says(losses):
     assert 0.025 < wrong / claims < 0.08
     one = claim(**FALL)
     assert 0.0 <= one.false_alarms < 0.2
-    spread = one.visible
+    spread = module.stdev(one.differences())
     found = [
-        module.direction([rng.gauss(spread, module.stdev(one.differences())) for _ in range(6)])
-        for _ in range(400)
+        module.direction([rng.gauss(one.visible, spread) for _ in range(6)]) for _ in range(claims)
     ]
-    assert found.count("higher") / 400 == pytest.approx(0.8, abs=0.06)
+    assert found.count("higher") / claims == pytest.approx(0.8, abs=0.06)
+
+
+def orthogonal_copy(model):
+    model = copy.deepcopy(model)
+    torch.nn.init.orthogonal_(model.embedding.weight)
+    return model
 
 
 @pytest.mark.parametrize(
@@ -116,13 +115,11 @@ def test_the_rule_errs_as_often_as_it_says(losses):
         ({"says": " "}, "says is empty"),
         ({"predicts": "better"}, "one of lower, higher, no difference"),
         ({"change": {"schedule": "cosine"}}, "The change is the baseline again"),
+        ({"change": "weight_decay"}, "change is 'weight_decay', but it must be a dict"),
         ({"control": None}, "control is None, .* What else could be the reason"),
         ({"control": {"schedule": "wsd"}}, "The control is the change again"),
         ({"control": {}}, "The control is the baseline again"),  # named or not
-        (
-            {"rates": {"baseline": (0.01,), "change": (0.01, 0.02), "control": (0.01,)}},
-            "different rates .* wins by luck",
-        ),
+        ({"rates": {"baseline": (0.01,), "change": (0.01, 0.02)}}, "different rates"),
         ({"rates": (0.01, 0.02)}, "takes at least 3"),
         ({"rates": "0.01"}, "must be a list of numbers from 0 to 1"),
         ({"seeds": 2}, "from 3 to 20"),
@@ -130,16 +127,50 @@ def test_the_rule_errs_as_often_as_it_says(losses):
         ({"minutes": 0.1}, "42 runs take about 0.3 minutes"),
         ({"steps": 3}, "from 40 to 10000"),
         ({"change": {"n_layer": 3}}, "'n_layer' is no part of a side"),
-        ({"change": {"learning_rate": 0.1}}, "'learning_rate' is no part of a side"),
+        ({"change": {"norm": "rmsnorm"}}, "norm is 'rmsnorm', but it must be one of layer, rms"),
+        ({"change": {"n_heads": 5}}, "divisible by n_heads = 5"),
+        ({"change": {"activation": "swiglu"}}, "choose d_ff, which is 256"),
         ({"change": {"edit": 3}}, "must be a function"),
+        ({"change": {"edit": orthogonal_copy}}, "the change, orthogonal_copy, the model is as it"),
         ({"change": {"n_layers": 3}}, r"The change has .* \(\+\d+%\)"),
         ({"source": "grammar"}, "holds pairs of sentences"),
+        ({"source": "my_novel.txt"}, "There is no such file or folder as my_novel.txt"),
     ],
 )
 def test_an_unfair_comparison_is_refused_in_a_sentence(losses, wrong, sentence, unchecked):
     with pytest.raises(ValueError, match=sentence):
         claim(**FALL | wrong)
     assert losses[1] == []
+
+
+def without_embedding_scale(model):
+    with torch.no_grad():
+        model.embedding.weight.mul_(0.1)
+
+
+CLAIMS = {
+    "RMSNorm is as good": [{"norm": "rms"}, {"norm_position": "post"}, "no difference"],
+    "SwiGLU beats GELU": [{"activation": "swiglu", "d_ff": 171}, {"activation": "swish"}, "lower"],
+    "Weight decay helps": [{"weight_decay": 0.1}, {"dropout": 0.1}, "lower"],
+    "It starts too loud": [{"edit": without_embedding_scale}, {"clip": None}, "lower"],
+}
+
+
+@pytest.mark.parametrize("says", CLAIMS)
+def test_a_claim_as_somebody_would_type_it_runs_and_its_page_says_what_differed(
+    says, losses, monkeypatch, tmp_path
+):
+    def loss(side, text, rate, seed, steps):
+        module.build(side, text, seed)(text.validation[0].inputs[0])  # built, but not trained
+        return 2 + abs(rate - 0.005) + random.Random(f"{side} {seed}").gauss(0, 0.01)
+
+    monkeypatch.setattr(module, "trained_loss", loss)
+    change, control, predicts = CLAIMS[says]
+    sides = {"baseline": {}, "change": change, "control": control}
+    one = claim(says, **sides, predicts=predicts, seeds=3, say=lambda text: None)
+    assert one.verdict != "no optimum"
+    page = one.page(tmp_path / "claim.html").read_text(encoding="utf-8")
+    assert says in page and all(name in page for name in change)
 
 
 def test_a_larger_change_is_allowed_beside_an_equally_large_control(losses):

@@ -55,8 +55,8 @@ async function played(root, see, most = 15) {
   [window.setInterval, window.clearInterval] = timers;
 }
 
-// What `look` finds in the opening state, after each move from it, and on long walks.
-async function driven(root, rested, model, look, walks) {
+// What `look` finds in the opening state, after each move from it, and on a long walk.
+async function driven(root, rested, model, look) {
   const start = { ...model.values }, found = [];
   const see = async (state) => {
     await rested();
@@ -68,7 +68,6 @@ async function driven(root, rested, model, look, walks) {
   };
   await see("opening");
   await played(root, see);
-  if (walks < 0) return found;
   const moves = movesOf(root);
   for (const { name, act } of moves) {
     await begin();
@@ -80,15 +79,13 @@ async function driven(root, rested, model, look, walks) {
     seed = (seed * 48271) % 2147483647;
     return seed % n;
   };
-  for (let walk = 0; walk < walks; walk++) {
-    await begin();
-    const path = [];
-    for (let i = 0; i < 25; i++) {
-      const options = movesOf(root), { name, act } = options[random(options.length)];
-      act();
-      path.push(name);
-      await see(path.join(" → "));
-    }
+  await begin();
+  const path = [];
+  for (let i = 0; i < 25; i++) {
+    const options = movesOf(root), { name, act } = options[random(options.length)];
+    act();
+    path.push(name);
+    await see(path.join(" → "));
   }
   await begin();
   return found;

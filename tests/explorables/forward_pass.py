@@ -1,6 +1,5 @@
 """All that happens in a forward pass of the package's models, to compare with what a page shows."""
 
-import re
 from typing import NamedTuple
 
 import torch
@@ -8,8 +7,6 @@ from torch import Tensor, nn
 
 from transformer_lesson.model.hooks import record
 
-NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
-NAMES = re.compile(r"\bW_\w+|[a-z]\d+\b")  # of matrices and of numbers in a row
 BACK = ("W_O", "W_2", "W_down")
 
 
@@ -50,8 +47,3 @@ def forward_pass(model: nn.Module, ids: dict[str, list[int]]) -> Pass:
 def config_of(model: nn.Module, name: str):
     source = name.startswith(("source", "encoder"))
     return getattr(model, "source_config", model.config) if source else model.config
-
-
-def told_numbers(text: str) -> list[float]:
-    """The numbers in a text, without those that belong to names."""
-    return [float(number) for number in NUMBER.findall(NAMES.sub("", text))]

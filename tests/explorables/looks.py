@@ -9,11 +9,11 @@ LOOKS, DRIVE = (
 )
 LOOK = f"(() => {{ {LOOKS}\nreturn looksOf(root); }})()"
 """For `Shown.read`: how tall the explorable is and which texts are cut, overprinted or pale."""
-DRIVEN = f"""async walks => {{
+DRIVEN = f"""async () => {{
     {LOOKS}\n{DRIVE}
-    return driven(await ({RESTED})(), {RESTED}, {MODEL}, looksOf, walks);
+    return driven(await ({RESTED})(), {RESTED}, {MODEL}, looksOf);
 }}"""
-"""The same of every state: opened, played, after each move, and on so many walks."""
+"""The same of every state: opened, played, after each move, and on a walk."""
 
 
 def faults(found: list[dict]) -> dict[str, str]:

@@ -30,16 +30,11 @@ writeFileSync(`${folder}/answers.json`, JSON.stringify(made));
 """
 
 
-def joined(*scripts: str) -> str:
-    """Return the modules, and scripts, as one."""
-    files = [Path(__file__).with_name(script) for script in scripts]
-    return "\n".join([bundle(*MODULES), *(file.read_text(encoding="utf-8") for file in files)])
-
-
 def in_node(script: str, folder: Path, cases: Any) -> tuple[Any, np.ndarray]:
     """Return a script's answers to cases, and the numbers that it stored, in their order."""
     program = folder / "program.mjs"
-    program.write_text(joined(script) + RUN_IN_NODE, encoding="utf-8")
+    own = Path(__file__).with_name(script).read_text(encoding="utf-8")
+    program.write_text(f"{bundle(*MODULES)}\n{own}{RUN_IN_NODE}", encoding="utf-8")
     (folder / "cases.json").write_text(json.dumps(cases))
     subprocess.run([NODE, program, folder], check=True)
     answers = json.loads((folder / "answers.json").read_text(encoding="utf-8"))

@@ -35,26 +35,11 @@ STATES = f"""async states => {{
 NUMBER = re.compile(r"[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-WIDTHS = """
-globalThis.drawnWidths = []; // of the first picture on, each other width once
-const attachShadow = Element.prototype.attachShadow;
-Element.prototype.attachShadow = function (options) {
-    const root = attachShadow.call(this, options);
-    const note = list => list.filter(({target}) => target.matches("svg[role=group]"))
-        .map(({target}) => Number(target.getAttribute("width")))
-        .forEach(width => width && drawnWidths.at(-1) !== width && drawnWidths.push(width));
-    const options_ = {subtree: true, attributes: true, attributeFilter: ["width"]};
-    new MutationObserver(note).observe(root, options_);
-    return root;
-};"""
-
-
 class Shown:
     """A page of playwright's Chromium that shows one explorable after the other."""
 
     def __init__(self, browser):
         self.context = new_context(browser, offline=True)
-        self.context.add_init_script(WIDTHS)
         self.page = self.context.new_page()
         self.problems = []
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
@@ -62,16 +47,13 @@ class Shown:
         self.page.on("console", self._note)
         self.page.on("request", self._note_request)
 
-    def open(self, explorable, folder: Path, viewport=WINDOW, reduced_motion="reduce") -> "Shown":
-        """Show an explorable, by a file in `folder`, in the place of what was there before.
-
-        Without reduced motion each state is a quarter of a second of motion.
-        """
+    def open(self, explorable, folder: Path, viewport=WINDOW) -> "Shown":
+        """Show an explorable, by a file in `folder`, in the place of what was there before."""
         path = folder / "explorable.html"
         explorable.save_html(path)
         self.page.mouse.move(0, 0)
         self.page.set_viewport_size(viewport)
-        self.page.emulate_media(reduced_motion=reduced_motion, color_scheme="light")
+        self.page.emulate_media(reduced_motion="reduce", color_scheme="light")
         self.page.goto(path.as_uri())
         self.read("null")
         return self
@@ -122,12 +104,6 @@ class Shown:
         lit = '[...root.querySelectorAll("svg [data-lit]")].map(node => node[argument])'
         return self.read(lit, what)
 
-    def boxes(self, selector: str) -> list[tuple[float, float, float, float]]:
-        """Return left, top, right and bottom of each of these marks of the picture."""
-        box = "({ x, y, width, height }) => [x, y, x + width, y + height]"
-        found = f"[...root.querySelectorAll(argument)].map(it => ({box})(it.getBBox()))"
-        return [tuple(one) for one in self.read(found, f"svg {selector}")]
-
     def named(self, name, role: str = "button", **options):
         return self.page.get_by_role(role, name=name, **options)
 
@@ -171,6 +147,13 @@ def agree(shown: list[str], wanted: list[str]) -> None:
     assert len(shown) == len(wanted)
     pairs = zip(shown, wanted, strict=True)
     assert [pair for pair in pairs if not same_numbers(*pair)] == []
+
+
+def tells(shown: list[str], pattern: str, values: Iterable[float]) -> None:
+    """The numbers that a pattern's group finds in the texts are these, in their order."""
+    found = [match[1] for match in (re.search(pattern, text) for text in shown) if match]
+    digits = (len(text.partition(".")[2]) for text in found)
+    agree(found, [f"{value:.{n}f}" for value, n in zip(values, digits, strict=True)])
 
 
 def lines(words: str, rows: Iterable[Iterable]) -> list[str]:

@@ -19,7 +19,6 @@ from tests.explorables.examples import made
 from tests.explorables.looks import LOOK, faults
 from tests.explorables.page_modules import NODE
 from tests.explorables.shown import HOST, MODEL, RESTED, WINDOW, Shown, assert_refused
-from tests.explorables.tiny_models import translator
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson import explorables
 from transformer_lesson.checkpoints.translator import TRANSLATOR
@@ -27,29 +26,6 @@ from transformer_lesson.explorables import html
 from transformer_lesson.explorables.bundle import WEB, bundle, front_ends
 from transformer_lesson.explorables.in_page import LARGEST_MODEL, ReadsTranslator, Text, Weights
 
-TYPED = {  # what a blank text is answered, and what any other: in the title or the sentence
-    "AttentionExplorer": (
-        "There is no word to attend to: type a sentence.",
-        "shorten it|is not in the vocabulary",
-    ),
-    "DecodingStepper": ("There is no text to begin with: type some.", "^Step |: shorten it.$"),
-    "LiveCurves": ("validation", "validation"),
-    "MaskExplorer": ("The batch is empty: type one sentence per line.", "may use|shorten it"),
-    "ModelFlow": ("There is no text to begin with: type some.", "shorten it|Next: "),
-    "PatchingGrid": ("type one.$", "Both prompts are the same.|shorten it.$"),
-    "StreamExplorer": (
-        "There is no text to begin with: type some.",
-        "shorten it|” begins as its row",
-    ),
-    "TokenizerExplorer": (
-        "There is nothing to split: type a few words.",
-        "characters.* shorten it| as characters",
-    ),
-    "TranslationPlayground": (
-        "nothing to translate: type",
-        "knows none of these words|there is room for 24: shorten|Written: ",
-    ),
-}
 PLAYED = {  # what is played, from where to where
     "AnswerExplorer": ("step", 1, 5),
     "AttentionExplorer": ("added", 0, 3),
@@ -102,17 +78,6 @@ UNRINGED = """(() => {
 })()"""
 """The pressed places without a ring of the color in `argument` where the focus is."""
 FOCUS_COLOR = "rgb(106, 53, 217)"
-FOLDED = f"""async () => {{
-    const fold = document.createElement("details");
-    document.querySelector("main").append(fold);
-    fold.append(document.querySelector("div.explorable"));
-    {MODEL}.set("causal", false);
-    await new Promise(done => setTimeout(done, 100));
-    const folded = [...drawnWidths];
-    fold.open = true;
-    const root = await ({{RESTED}})();
-    return [folded, drawnWidths, root.querySelector("h3").innerText];
-}}"""
 UNNAMED = """[...root.querySelectorAll("svg [tabindex], svg [role=button], svg [role=img]")]
     .filter(node => !node.getAttribute("aria-label") || node.getAttribute("tabindex") === null)
     .map(node => node.outerHTML)"""
@@ -138,8 +103,6 @@ REACHED = """(() => {
 """The numbers of the places to which arrows lead from the first one."""
 SENTENCES = """() => [...document.querySelectorAll("div.explorable > div")]
     .map(host => host.shadowRoot.querySelector(".said").innerText)"""
-GLIDE = """[...new Set([...root.querySelectorAll("svg circle:not(.still)")]
-    .map(node => getComputedStyle(node).transitionDuration.split(",")[0]))]"""
 
 
 @pytest.fixture(scope="module", params=explorables.__all__)
@@ -166,7 +129,6 @@ def test_its_values_can_be_linked_and_its_repr_is_short_and_stable(name):
 
 
 def test_it_is_finished_accessible_and_fits(opened):
-    assert opened.page.evaluate("drawnWidths.length") == 1  # the first picture is the right one
     assert opened.read("root.activeElement?.blur()") is None
     shown = opened.all()
     words = " ".join([shown["title"], shown["said"], *shown["told"]])
@@ -240,7 +202,6 @@ def test_its_picture_is_saved_whole(opened, tmp_path):
 def test_any_typed_text_stays_text_and_is_drawn_or_answered(name, opened):
     explorable, section = made(name), opened.page.locator("section")
     typed = [key for key, trait in explorable.traits().items() if isinstance(trait, Text)]
-    assert bool(typed) == (name in TYPED)
     for text in [*HOSTILE.values(), *TEXTS.values()] if typed else ():
         with warnings.catch_warnings(action="error"):
             setattr(explorable, typed[0], text)
@@ -250,11 +211,10 @@ def test_any_typed_text_stays_text_and_is_drawn_or_answered(name, opened):
             opened.set(**dict.fromkeys(typed[1:], text))
         else:
             opened.set(**dict.fromkeys(typed, text))
-        shown, (blank, drawn) = opened.all(), TYPED[name]
-        visible = any(map(str.isprintable, text.replace(" ", "")))
-        answer = drawn if visible else blank if not text.strip() else f"{blank}|{drawn}"
-        assert re.search(answer, f"{shown['title']} {shown['said']}"), text[:40]
-        assert not UNFINISHED.search(shown["said"].replace(text, ""))
+        shown = opened.all()
+        assert shown["said"] and not UNFINISHED.search(shown["said"].replace(text, ""))
+        if fields.count() and not text.strip():
+            assert ": type " in f"{shown['title']} {shown['said']}"
         assert section.locator("script, img, iframe, link, style").count() == 0
 
 
@@ -281,16 +241,6 @@ def test_a_missing_and_a_damaged_model_are_told(show):
         assert said.startswith(answer)
 
 
-def test_one_move_glides_and_of_several_each_is_shown_at_once(show):
-    page = show(made("NormExplorer"), reduced_motion="no-preference")
-    durations = []
-    for milliseconds in (1000, 1100, 1390, 1700):
-        page.page.evaluate("now => { performance.now = () => now; }", milliseconds)
-        page.set(token=1 - page.get("token") % 2)
-        durations += page.read(GLIDE)
-    assert durations == ["0.25s", "0s", "0s", "0.25s"]
-
-
 WORKS = """
 const frames = [], page = { asked: 1, redraw() {} }, steps = [];
 const wait = () => new Promise((done) => setTimeout(done, 50));
@@ -315,13 +265,6 @@ def test_a_piece_of_work_lets_a_picture_that_is_due_come_first(tmp_path):
     assert (run.stdout, run.stderr) == ("[ 1, 1, 3, null ]\n", "")
 
 
-def test_in_a_closed_fold_nothing_is_drawn_before_its_width_is_known(show):
-    page = show(made("MaskExplorer"))
-    folded, widths, title = page.page.evaluate(FOLDED.replace("{RESTED}", RESTED))
-    assert folded == widths and len(widths) == 1
-    assert title == "Sentence 0 may use 15 of its 25 query-key pairs"
-
-
 UNKNOWN = {
     "AttentionExplorer": "sentence",
     "DecodingStepper": "text",
@@ -336,19 +279,10 @@ UNKNOWN = {
 def test_words_that_the_model_does_not_know_are_told(name, field, show):
     page = show(made(name))
     page.set(**{field: "the old astronaut sees the small moussaka ."})
-    told = [
-        "“astronaut” is not in the vocabulary",
-        "“moussaka” is not in the vocabulary",
-        "the model reads <unk>: it can only guess.",
-    ]
-    assert [words for words in told if words not in page.said] == []
+    for told in ("“astronaut” is not in", "“moussaka” is not in", "<unk>: it can only guess."):
+        assert told in page.said
     page.set(**{field: "the old child sees the small window ."})
     assert "<unk>" not in page.said
-
-
-def test_so_they_are_of_a_learners_model(show):
-    page = show(explorables.ModelFlow(*translator(), "the xylophone sees Anna ."))
-    assert "“xylophone” is not in the vocabulary" in page.said
 
 
 def test_what_a_constructor_does_not_know_is_refused():

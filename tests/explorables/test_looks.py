@@ -7,21 +7,11 @@ walks on at random.
 
 import pytest
 
-from tests.explorables.examples import made
-from tests.explorables.looks import DRIVEN, LOOK, faults
-from tests.explorables.shown import HOST
+from tests.explorables.looks import DRIVEN, faults
 from tests.explorables.stills import as_stored, one_of_each_kind, stills
 
 SCREEN = 620
 """The most pixels of height where an explorable is 944 wide, as in the site's column at 1280."""
-EXTREME = {
-    "NormExplorer": {"shift": 5.0, "scale": 5.0},
-    "MaskExplorer": {"side": "left"},
-    "PatchingGrid": {"heads": True},
-    "PipelineExplorer": {"time": 9},
-    "CacheCalculator": {"memory": 8},
-}
-"""States in which numbers stand on the darkest and on middling fills."""
 
 
 def open_still(name: str, show, width: int):
@@ -32,7 +22,7 @@ def open_still(name: str, show, width: int):
 @pytest.mark.everything
 @pytest.mark.parametrize("name", stills())
 def test_each_state_fits_a_screen_and_all_of_it_is_read(name, show):
-    found = open_still(name, show, 944).page.evaluate(DRIVEN, 1)
+    found = open_still(name, show, 944).page.evaluate(DRIVEN)
     assert faults(found) == {}
     tall = {one["state"]: one["height"] for one in found if one["height"] > SCREEN}
     assert tall == {}
@@ -48,14 +38,5 @@ def grown(found: list[dict]) -> list[int]:
 @pytest.mark.everything
 @pytest.mark.parametrize("name", [case.values[0] for case in one_of_each_kind() if not case.marks])
 def test_each_state_is_read_on_a_phone(name, show):
-    found = open_still(name, show, 390).page.evaluate(DRIVEN, 1)
+    found = open_still(name, show, 390).page.evaluate(DRIVEN)
     assert faults(found) == {} and grown(found) == []
-
-
-@pytest.mark.parametrize(("name", "values"), EXTREME.items())
-def test_numbers_on_any_fill_are_read_in_both_themes(name, values, show):
-    page = show(made(name), viewport={"width": 968, "height": 1700})
-    page.set(**values)
-    for theme in ("light", "dark"):
-        page.read(f"{HOST}.dataset.theme = argument", theme)
-        assert page.read(LOOK)["pale"] == [], theme

@@ -61,11 +61,6 @@ def test_the_whole_shows_the_next_word_its_share_and_where_the_newest_word_looks
     agree(told, lines("“{}” gets {:.2f} of the attention", zip(read, shares.tolist(), strict=True)))
     (looks,) = [words for words in page.told() if "looks most" in words]
     agree([looks], [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}"])
-    assert [f"written: “{word}”" for word in wrote] == [
-        words for words in page.told() if words.startswith("written")
-    ]
-    ((left, _, right, _),) = page.boxes('rect[fill="var(--value)"]')
-    assert right - left == pytest.approx(88 * share, abs=0.1)  # some 80 pixels
     assert percent(share) in page.written() and f"“{next_}” ({percent(share)})" in page.title
     assert all(word in page.title for word in wrote[1:])
     likely = ", ".join(f"“{token(i)}” ({run.values['probabilities'][0, i]:.3f})" for i in best)
@@ -91,9 +86,7 @@ def test_every_score_weight_and_share_of_a_value_is_that_of_the_packages_model(s
         keys = wrote if state["stop"] == 4 else read
         scores, weights = (run.values[f"{part}.{name}"][head] for name in ("scores", "weights"))
         row = min(state["row"], len(queries) - 1)
-        cells = [
-            words for words in shown["told"] if " look at “" in words or " looks at “" in words
-        ]
+        cells = [words for words in shown["told"] if re.search(" looks? at “", words)]
         agree(cells, [
             f"“{query}” may not look at “{key}”"
             if state["stop"] == 4 and j > i
@@ -104,40 +97,9 @@ def test_every_score_weight_and_share_of_a_value_is_that_of_the_packages_model(s
         values = [words for words in shown["told"] if words.startswith("of the value")]
         taken = [(keys[j], share) for j, share in enumerate(weights[row].tolist()) if share >= 0.02]
         agree(values, lines("of the value of “{}” it takes {:.3f}", taken))
-        hidden = [state["stop"] == 4 and j > row for j in range(len(keys))]
-        numbers = [
-            "×" if hides else f"{score:.1f}"
-            for hides, score in zip(hidden, scores[row].tolist(), strict=True)
-        ]
-        numbers += [
-            f"{share:.2f}" for share, hides in zip(weights[row], hidden, strict=True) if not hides
-        ]
-        last = [text for text in shown["written"] if re.fullmatch(r"-?\d+\.\d+|×", text)]
-        agree([text.replace("-0.0", "0.0") for text in last[-len(numbers) :]],
-              [text.replace("-0.0", "0.0") for text in numbers])  # fmt: skip
         most = first_largest(weights[row])
-        assert (
-            f"“{queries[row]}” looks most at “{keys[most]}” ({weights[row, most]:.2f})"
-            in shown["title"]
-        )
-        assert f"{part}.weights {tuple(run.values[f'{part}.weights'].shape)}" in shown["said"]
-
-
-def test_what_is_opened_by_itself_is_the_clearest_look_at_another_word(show):
-    page = show(ModelFlow(written=5))
-    run, read, wrote = translation(TEXT, 5)
-    for stop in (3, 4, 5):
-        page.set(stop=stop)
-        weights = run.values[ATTENTIONS[stop].format(1) + ".weights"].clone()
-        if stop == 3:
-            weights.diagonal(dim1=1, dim2=2).zero_()
-            weights[:, :, -1] = 0
-        elif stop == 4:
-            weights[:, -1, [0, -1]] = 0
-        rows = weights.amax(-1) if stop == 3 else weights[:, -1:].amax(-1)
-        head, row = divmod(int(first_largest(rows.flatten())), rows.shape[1])
-        words = read[row] if stop == 3 else wrote[-1]
-        assert f"block 1, head {head}" in page.written() and f"“{words}” looks most" in page.title
+        looks = f"“{queries[row]}” looks most at “{keys[most]}” ({weights[row, most]:.2f})"
+        assert looks in shown["title"]
 
 
 def test_the_last_vector_is_read_behind_every_sublayer(show):
@@ -158,9 +120,6 @@ def test_the_last_vector_is_read_behind_every_sublayer(show):
             f"“{tokenizer.token(best)}” ({share[best]:.3f})"
         )
     agree([words.partition(": ")[2] for words in page.told()], wanted)
-    unit = [right - left for left, _, right, _ in page.boxes('rect[fill="var(--value)"]')]
-    scale = unit[-1] / shares[-1][next_].item()
-    assert unit == pytest.approx([max(1.5, scale * one[next_].item()) for one in shares], abs=0.3)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
@@ -192,8 +151,7 @@ ABOVE, UNDER = torch.tensor([32, 118, 196]), torch.tensor([214, 108, 28])
 def test_every_pixel_is_a_number_of_a_word_of_its_place_or_of_both(stop, show):
     page = show(ModelFlow(stop=stop))
     pictures = [torch.tensor(pixels).view(h, w, 4) for h, w, *pixels in page.read(PIXELS)]
-    run, read, wrote = translation(TEXT, 2)
-    values = []
+    run, values = translation(TEXT, 2)[0], []
     for part in ("source_embedding", "target_embedding"):
         tokens, both = run.values[f"{part}.tokens"], run.values[f"{part}.output"]
         values += [tokens] if stop == 1 else [tokens, both - tokens, both]
@@ -204,13 +162,6 @@ def test_every_pixel_is_a_number_of_a_word_of_its_place_or_of_both(stop, show):
         assert (alpha - 255 * strength.abs()).abs().max() <= 1.2
         right = torch.where(strength[..., None] < 0, UNDER, ABOVE)
         assert ((color - right).abs().amax(-1) * alpha).max() <= 2 * 255  # rounded by the alpha
-    ids = [*run.ids["source"], *run.ids["target"]]
-    places = [*range(len(read)), *range(len(wrote))]
-    words = [*read, *wrote]
-    told = lines("“{}” is token {}", zip(words, ids, strict=True))
-    assert page.told() == (
-        told if stop == 1 else lines("“{}” is at place {}", zip(words, places, strict=True))
-    )
 
 
 def test_where_a_text_is_refused_the_last_picture_stays_pale(show):
@@ -259,15 +210,3 @@ def test_words_heads_and_stops_are_chosen_and_the_newest_word_comes_back(show):
     assert page.get("row") is None and "“macht” looks most at “" in page.title
     page.click("whole", re.compile("^next comes “das”: .*; write it$"))
     assert page.get("written") == 4
-
-
-HEIGHT = 'root.querySelector("section").offsetHeight'
-
-
-@pytest.mark.parametrize("stop", range(8))
-def test_it_keeps_its_height_while_the_model_writes(stop, show):
-    page = show(ModelFlow(stop=stop, written=0))
-    first = page.read(HEIGHT)
-    for written in (3, 5, 7):
-        page.set(written=written)
-        assert page.read(HEIGHT) == first

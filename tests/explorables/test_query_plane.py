@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import MODEL, assert_refused, same_numbers
+from tests.explorables.shown import MODEL, assert_refused, tells
 from tools.browser import new_context
 from transformer_lesson.explorables import QueryPlane
 from transformer_lesson.explorables.query_plane import COLORS, QUESTIONS
@@ -37,90 +37,35 @@ def looks(page: dict) -> list[tuple[list, list, list]]:
     return list(zip(scores.tolist(), weights.tolist(), mixed.tolist(), strict=True))
 
 
-def named(mix: list[float]) -> str:
-    red, green, blue = (math.floor(number + 0.5) for number in mix)
-    return f"red {red}, green {green}, blue {blue}"
+def mixed(wanted: list[tuple]) -> list[list[int]]:
+    """The color that each query hands over, as whole numbers."""
+    return [[math.floor(number + 0.5) for number in mix] for *_, mix in wanted]
 
 
 def test_every_number_is_that_of_softmax(show):
     shown = show(QueryPlane())
     for state in STATES:
         shown.set(**state)
-        page = dict(
-            zip(names := ("words", "key_points", "query_points", "heads", "d_k", "root"),
-                shown.get(*names), strict=True)
-        )  # fmt: skip
-        wanted, all_shown, words = looks(page), shown.all(), page["words"]
-        query = ["query 0", "query 1"] if page["heads"] == 2 else ["query"]
-        told = [
-            f"key of “{word}” at ({x:.2f}, {y:.2f})"
-            for word, (x, y) in zip(words, page["key_points"], strict=True)
-        ]
-        places = zip(query, page["query_points"], strict=False)
-        told += [f"{name} at ({x:.2f}, {y:.2f})" for name, (x, y) in places]
-        for name, (scores, weights, _) in zip(query, wanted, strict=True):
-            told += [
-                f"{name}, “{word}”: score {score + 0.0:.2f}, weight {weight:.2f}"
-                for word, score, weight in zip(words, scores, weights, strict=True)
-            ]
-        told += [
-            f"{name} hands over {named(mix)}"
-            for name, (_, _, mix) in zip(query, wanted, strict=True)
-        ]
-        pairs = zip(all_shown["told"], told, strict=True)
-        assert [pair for pair in pairs if not same_numbers(*pair)] == []
+        names = ("key_points", "query_points", "heads", "d_k", "root")
+        page = dict(zip(names, shown.get(*names), strict=True))
+        wanted, told = looks(page), shown.told()
+        for kind, n in (("key", 4), ("query", page["heads"])):
+            x, y = zip(*page[f"{kind}_points"][:n], strict=True)
+            tells(told, rf"^{kind} .*at \((\S+),", x)
+            tells(told, rf"^{kind} .*at .*, (\S+)\)$", y)
         weights = [weight for _, row, _ in wanted for weight in row]
+        tells(told, r": score (\S+),", [score for row, *_ in wanted for score in row])
+        tells(told, r", weight (\S+)$", weights)
+        assert [re.findall(r"\d+", one)[-3:] for one in told if "hands over" in one] == [
+            list(map(str, mix)) for mix in mixed(wanted)
+        ]
         bars = shown.read(BARS)
         full = max(bars) / max(weights)
         assert all(
             bar == pytest.approx(max(1, weight * full), abs=0.1)
             for bar, weight in zip(bars, weights, strict=True)
         )
-        fills = [f"rgb({', '.join(re.findall('[0-9]+', named(mix)))})" for _, _, mix in wanted]
-        assert shown.read(FILLS) == fills
-        said = [
-            f"{'Weights' if len(wanted) == 1 else f'Head {i}'}: "
-            + ", ".join(f"{word} {weight:.2f}" for word, weight in zip(words, row, strict=True))
-            + f"; handed over: {named(mix)}."
-            for i, (_, row, mix) in enumerate(wanted)
-        ]
-        assert same_numbers(all_shown["said"], f"{' '.join(said)} {about_d_k(**page)}")
-        assert same_numbers(all_shown["title"], title(words, [row for _, row, _ in wanted]))
-
-
-def about_d_k(d_k: int, root: bool, **_) -> str:
-    if d_k == 2:
-        return f"d_k is 2: a score is q · k{' / √2' if root else ''}."
-    times = math.isqrt(d_k // 2)
-    scaled = f", then divided by √{d_k}: 0.71 × q · k" if root else ""
-    return (
-        f"Random vectors of {d_k} numbers typically have dot products {times} times as large as "
-        f"vectors of 2, so the plane’s are multiplied by {times}{scaled}."
-    )
-
-
-def title(words: list[str], weights: list[list[float]]) -> str:
-    order = [sorted(range(4), key=[-weight for weight in row].__getitem__) for row in weights]
-    best = [f"“{words[i]}” {row[i]:.2f}" for (i, *_), row in zip(order, weights, strict=True)]
-    if len(weights) == 2:
-        return f"Head 0 gives {best[0]} of its weight, head 1 gives {best[1]}"
-    ((first, second, *_),), (row,) = order, weights
-    also = f", “{words[second]}” {row[second]:.2f}" if row[second] >= 0.2 else ""
-    return f"“{words[first]}” gets {row[first]:.2f} of the weight{also}"
-
-
-def test_d_k_changes_nothing_with_the_root_and_sharpens_without(show):
-    shown = show(QueryPlane("window"))
-    with_root, without = [], []
-    for d_k in (2, 8, 32, 128):
-        for root, shares in ((True, with_root), (False, without)):
-            shown.set(d_k=d_k, root=root)
-            shares.append(max(looks(dict(
-                key_points=shown.get("key_points"), query_points=shown.get("query_points"),
-                heads=1, d_k=d_k, root=root))[0][1]))  # fmt: skip
-            assert f"{shares[-1]:.2f} of the weight" in shown.title
-    assert max(with_root) - min(with_root) < 1e-12
-    assert without == sorted(without) and without[-1] > 0.55 > without[0]
+        assert shown.read(FILLS) == [f"rgb({', '.join(map(str, mix))})" for mix in mixed(wanted)]
 
 
 def test_a_point_is_dragged_pressed_for_and_moved_by_keys_and_stays_in_the_plane(show):
@@ -179,29 +124,23 @@ def solved(shown, **values) -> bool:
     return shown.read(TICKED)
 
 
-def test_the_window_needs_a_query_that_points_away_from_the_child(show):
-    shown = show(QueryPlane("window"))
-    assert not solved(shown)
-    assert not solved(shown, query_points=[[2.95, 0.55], [0, 0]])  # straight at the window
-    assert solved(shown, query_points=[[1.5, -2.5], [0, 0]])
-
-
-def test_nobody_wins_only_where_all_scores_are_alike(show):
-    shown = show(QueryPlane("nobody"))
-    for x, y in ((-0.8, 1.0), (0.0, -3.0), (-3.0, -3.0), (3.0, -3.0), (-1.0, -2.0)):
-        assert not solved(shown, query_points=[[x, y], [0, 0]])
-        assert "Nobody" not in shown.title
-    assert solved(shown, query_points=[[0.0, 0.0], [0, 0]])
-    assert shown.title == "Nobody wins: each word gets 0.25"
-
-
-def test_one_query_never_gives_two_words_09_and_two_queries_do(show):
-    shown = show(QueryPlane("two facts"))
-    assert not solved(shown, query_points=[[0.8, 2.24], [0, 0]])
-    assert shown.title.startswith(("“dog” gets 0.5", "“sees” gets 0.5", "“dog” gets 0.4"))
-    there = [[2.9, 1.9], [-2.1, 2.9]]
-    assert not solved(shown, query_points=there)
-    assert solved(shown, heads=2)
+@pytest.mark.parametrize(
+    ("question", "wrong", "right"),
+    [
+        ("window", [[-0.8, 1.0], [2.95, 0.55]], {"query_points": [[1.5, -2.5], [0, 0]]}),
+        ("nobody", [[0.0, -3.0], [-3.0, -3.0], [3.0, -3.0]], {"query_points": [[0.0, 0.0]] * 2}),
+        (
+            "two facts",
+            [[0.8, 2.24], [2.9, 1.9]],
+            {"query_points": [[2.9, 1.9], [-2.1, 2.9]], "heads": 2},
+        ),
+    ],
+)
+def test_a_task_is_done_by_its_solution_only(question, wrong, right, show):
+    shown = show(QueryPlane(question))
+    for point in wrong:
+        assert not solved(shown, query_points=[point, [0, 0]])
+    assert solved(shown, **right)
 
 
 def test_what_cannot_be_drawn_is_refused():

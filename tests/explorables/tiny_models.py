@@ -7,7 +7,6 @@ from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.generation import generate
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
-from transformer_lesson.text import grammar
 from transformer_lesson.text.tokenizers import CharacterTokenizer, WordTokenizer
 
 ENGLISH = "the cat sees dog . does not open Anna"
@@ -36,14 +35,6 @@ def long_reader(seed: int = 5) -> DecoderOnlyTransformer:
     torch.manual_seed(seed)
     config = ModelConfig(11, **sizes, **choices, norm_position="pre", n_kv_heads=1)
     return DecoderOnlyTransformer(config).eval()
-
-
-def grammar_translator() -> tuple[EncoderDecoderTransformer, WordTokenizer]:
-    pairs = grammar.generate(2000, 0)
-    tokenizer = WordTokenizer.train([text for pair in pairs for text in pair[:2]])
-    torch.manual_seed(0)
-    config = ModelConfig(tokenizer.vocab_size, 12, 3, 2, 20, 40, pad_id=0)
-    return EncoderDecoderTransformer(config).eval(), tokenizer
 
 
 def translation(text: str, written: int) -> tuple[Pass, list[str], list[str]]:

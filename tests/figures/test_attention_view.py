@@ -116,33 +116,12 @@ def test_outputs_of_the_library_are_shown_by_their_parts():
     output = marian(**ids, output_attentions=True)
     shown = data(head_view(output, SOURCE, TARGET))["attention"]
     assert [part["name"] for part in shown] == ["encoder", "decoder", "cross"]
-    sizes = "1 block, 2 heads, 5 query tokens, 5 key tokens"
-    said = f"model view: {sizes} (encoder; also decoder 3 by 3, cross 3 by 5)"
-    assert repr(model_view(output, SOURCE, TARGET)) == said
     truth = torch.stack(output.encoder_attentions)[:, 0].detach()
     torch.testing.assert_close(torch.tensor(shown[0]["attn"]), truth, atol=6e-5, rtol=0)
-    (cross,) = data(model_view(output, SOURCE, TARGET, part="cross"))["attention"]
-    assert (cross["left_text"], cross["right_text"]) == (TARGET, SOURCE)
     alone = marian.encoder(ids["input_ids"], output_attentions=True)
     assert data(head_view(alone, SOURCE))["attention"][0]["attn"] == shown[0]["attn"]
     with pytest.raises(ValueError, match="output_attentions=True"):
         head_view(marian.encoder(ids["input_ids"]), SOURCE)
-
-
-def test_layers_keep_their_numbers(run):
-    one = {name: tensor for name, tensor in run.items() if name.startswith("encoder.1.")}
-    shown = data(head_view(one, SOURCE))
-    del shown["attention"]
-    chosen = {"layer": 1, "heads": [0, 1], "include_layers": [1]}
-    assert shown == chosen | {"root_div_id": "view", "default_filter": "0"}
-
-
-def test_the_picture_of_one_head_says_where_it_looks_from_the_last_token():
-    given = weights(layers=1)
-    given[0][0, 1, -1] = torch.tensor([0.1, 0.6, 0.1, 0.1, 0.1])
-    title = head_view(given, SOURCE, heads=[1]).picture.get_suptitle()
-    assert title == "Block 0, head 1: “<eos>” looks most at “quick” (0.60)"
-    assert head_view(given, SOURCE).picture.get_suptitle() == "The heads of block 0"
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -193,8 +172,6 @@ def test_words_outside_the_font_warn_nobody(view):
 
 BAD = {
     r"holds 0 layers, and some hold no weights: .* attn_implementation='eager'": [()],
-    r"holds 2 layers, and some hold no weights: .* output_attentions=True": [(None, None)],
-    r"no weights, but encoder.0.output: record": [{"encoder.0.output": torch.ones(1, 5, 4)}],
     r"a list for each step, as generate returns it: call the model once": [[weights(), weights()]],
     r"of type Generation, which holds no weights": [Generation([], [], [])],
     r"holds a str where a layer's weights should be": [["a", "b"]],
@@ -236,7 +213,7 @@ def test_two_texts_need_the_words_of_both_and_stacks_of_one_size_and_one_text_it
     run = recorded(EncoderDecoderTransformer(source, target), SOURCE_IDS, TARGET_IDS)
     with pytest.raises(ValueError, match=r"the parts differ.*layers \[0, 1, 2\].*part='cross'"):
         head_view(run, SOURCE, TARGET)
-    assert repr(head_view(run, SOURCE, TARGET, part="cross")).startswith("head view: 3 blocks")
+    assert len(data(head_view(run, SOURCE, TARGET, part="cross"))["attention"][0]["attn"]) == 3
 
 
 def test_another_bertviz_is_named(monkeypatch):

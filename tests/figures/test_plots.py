@@ -76,17 +76,6 @@ def labels(axes) -> tuple[list[str], list[str]]:
     return tuple([label.get_text() for label in each] for each in both)
 
 
-def test_small_matrices_get_numbers_light_on_dark_and_a_bar_with_an_arrow_where_they_go_beyond():
-    for cells, numbers, written in ((8, None, 64), (9, None, 0), (9, True, 81)):
-        made = plots.heatmap(np.full((cells, cells), 0.25), CLAIM, ALT, numbers=numbers)
-        assert texts(made.axes[0]).count("0.25") == written
-    made = plots.heatmap([[0.0, 1.0]], CLAIM, ALT, vmin=0, vmax=1)
-    assert [text.get_color() for text in made.axes[0].texts] == ["black", "white"]
-    for most, extend in ((1.0, "neither"), (2.0, "max")):
-        made = plots.heatmap([[0.0, most]], CLAIM, ALT, vmin=0, vmax=1)
-        assert made.axes[0].images[0].colorbar.extend == extend
-
-
 def test_attention_map_has_a_row_per_query_a_column_per_key_and_names_the_strongest():
     made = plots.attention_map(WEIGHTS / 2, TOKENS, ["a", "b", "c"], CLAIM)
     said = "Strongest key of each query: The to a, for to b, statement to c."
@@ -97,26 +86,12 @@ def test_attention_map_has_a_row_per_query_a_column_per_key_and_names_the_strong
     assert axes.images[0].get_clim() == (0, 1)
 
 
-def test_curves_differ_in_style_and_safe_color_and_take_x_values_and_axes_options():
-    made = plots.curves({str(i): [i, i + 1] for i in range(4)}, "A claim", "alt", "step", "loss")
-    lines = made.axes[0].lines
-    assert len({line.get_linestyle() for line in lines}) == 4
-    assert [line.get_color() for line in lines] == list(plots.COLORS[:4])
-    x = [1, 10, 100]
-    made = plots.curves({"loss": [3, 2, 1]}, "A claim", "alt", "step", "loss", x=x, xscale="log")
+def test_curves_differ_in_style_and_take_x_values_and_axes_options():
+    made = plots.curves({str(i): [i, i + 1] for i in range(4)}, CLAIM, ALT, "step", "loss")
+    assert len({line.get_linestyle() for line in made.axes[0].lines}) == 4
+    made = plots.curves({"loss": [3, 2]}, CLAIM, ALT, "step", "loss", x=[1, 10], xscale="log")
     axes = made.axes[0]
-    assert axes.lines[0].get_xdata().tolist() == x and axes.get_xscale() == "log"
-    assert axes.get_legend() is None
-
-
-def test_curves_are_named_where_they_end_and_names_do_not_overlap():
-    values = {"high": [0, 9], "low": [9, 0], "as high": [3, 9], "a hole": [5, np.nan]}
-    axes = plots.curves(values, "A claim", "alt", "step", "loss").axes[0]
-    names = {text.get_text(): text for text in axes.texts}
-    assert list(names) == ["low", "a hole", "high", "as high"]
-    assert [names[line.get_label()].get_color() for line in axes.lines] == list(plots.COLORS[:4])
-    heights = [text.get_position()[1] for text in names.values()]
-    assert np.diff(heights).min() >= 0.07 and heights[0] < 0.1 < 0.9 < heights[-2]
+    assert axes.lines[0].get_xdata().tolist() == [1, 10] and axes.get_xscale() == "log"
 
 
 @pytest.mark.slow

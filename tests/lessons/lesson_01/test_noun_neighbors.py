@@ -40,13 +40,7 @@ def test_a_noun_of_the_list_leads_on(show):
     assert page.title.startswith("“window”:")
 
 
-def test_nothing_is_colored_before_a_choice_and_every_neighbor_has_its_name_on_the_map(show):
+def test_nothing_is_colored_before_a_choice(show):
     page = show(NounNeighbors())
     assert page.title == "“child”: what do its 5 nearest nouns share with it?"
     assert not [text for text in page.written() if text[0] in "✓✗"]
-    for noun in ("child", "queen", "car"):
-        for plural in (False, True):
-            page.set(noun=noun, plural=plural)
-            near = page.said.partition(" are ")[2].rstrip(".").split(", ")
-            named = page.read("[...root.querySelectorAll('svg .halo')].map(it => it.textContent)")
-            assert sorted(named[1:]) == sorted(one.split()[0] for one in near)

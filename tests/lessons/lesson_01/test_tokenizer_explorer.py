@@ -93,9 +93,7 @@ def test_unknown_and_broken_texts_are_drawn_and_the_same_characters_light_up(sho
         ("s t r a w b e r r y", 1000, True),
         ("how many r's are in s-t-r-a-w-b-e-r-r-y?", 1000, True),
         ("S·T·R·A·W·B·E·R·R·Y", 1000, True),  # a separator of two bytes
-        ("STRAWBERRY", 1000, True),  # the menus have no capitals to merge
         ("strawberry", 1000, False),
-        ("straw berry", 1000, False),
         ("s-t-r-a-w-berry", 1000, False),
         ("s t r a w b e r r y please", 1000, False),
         ("qjqzqxqvqw", 1000, False),  # ten letters in ten pieces, but another word

@@ -14,8 +14,6 @@ def test_every_number_is_the_frames_own(show):
     page, asks = show(film), ("the first", "the second")
     for number, frame in enumerate(film.frames):
         page.set(number=number)
-        weights = torch.tensor(frame["weights"])
-        looks = [film.words[i] for i in weights.argmax(dim=-1).tolist()]
         told = [
             f"{asks[side]} gives “{word}” {weight:.2f}{', itself' if place == to else ''}"
             for side, place in enumerate(film.asking)
@@ -24,13 +22,9 @@ def test_every_number_is_the_frames_own(show):
             )
         ]
         assert [one for one in page.told() if one.startswith("the ")] == told
-        most = [f"{one:.2f}" for one in weights.amax(dim=-1).tolist()]
-        assert page.title == (
-            f"Step {frame['step']}: the second “the” looks mostly at “{looks[1]}” ({most[1]})"
-        )
-        right = round(100 * frame["right"])
-        assert page.said.startswith(f"Loss {frame['loss']:.2f}; {right} % of the articles")
-        assert f"looks mostly at “{looks[0]}” ({most[0]}), the second" in page.said
+        best = max(zip(frame["weights"][1], film.words, strict=True))
+        assert page.title.endswith(f"second “the” looks mostly at “{best[1]}” ({best[0]:.2f})")
+        assert page.said.startswith(f"Loss {frame['loss']:.2f}; {round(100 * frame['right'])} %")
 
 
 def test_a_press_on_a_curve_goes_to_its_step(show):

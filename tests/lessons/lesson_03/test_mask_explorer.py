@@ -12,8 +12,6 @@ from transformer_lesson.text import pad_batch
 from transformer_lesson.text.tokenizers import words
 
 BATCH = "one two three\none\nfour five"
-PLACES = """[...root.querySelectorAll("svg text")]
-    .map(it => [it.textContent, it.x.baseVal[0].value, it.y.baseVal[0].value])"""
 PAIR = re.compile(r"query (\d+) “(.*)”, key (\d+) “(.*)”: (may attend|hidden)")
 
 
@@ -64,16 +62,6 @@ def test_shapes_are_those_of_the_masks_and_the_longest_batch_is_drawn_a_longer_o
     for more, size in (("\na", "6 of up to 10"), (" k", "5 of up to 11")):
         page.set(batch=full + more)
         assert f"{size}: shorten it." in page.said
-
-
-def test_a_cross_stands_in_the_middle_of_each_hidden_pair_and_names_beside_their_rows(show):
-    page = show(MaskExplorer(BATCH, sentence=1))
-    pairs = page.boxes("[aria-label^='query ']")
-    hidden = page.boxes("[aria-label^='query '][aria-label*=': hidden']")
-    crosses = [(x, y) for text, x, y in page.read(PLACES) if text == "×"]
-    assert sorted(crosses) == sorted(((x + to) / 2, (y + end) / 2 + 4) for x, y, to, end in hidden)
-    beside = {y for text, x, y in page.read(PLACES) if text in ("0", "1", "2", "one", "<pad>")}
-    assert {(y + end) / 2 + 4 for _, y, _, end in pairs} <= beside and len(hidden) == 9
 
 
 def test_a_sentence_is_chosen_and_arrows_lead_from_cell_to_cell(show):

@@ -1,9 +1,5 @@
 """Who sees the future, in the page: every number against `interpretability.causality`."""
 
-import math
-import re
-
-import pytest
 import torch
 
 from tests.explorables.shown import assert_refused, lines
@@ -16,58 +12,17 @@ from transformer_lesson.model.transformers import DecoderOnlyTransformer
 CAUSAL, SHIFTED = "decoder-only, causal mask", "mask shifted by one"
 IDS = torch.arange(7)[None]
 TOKENS = ["zero", "one", "two", "three", "four", "five", "six"]
-DRAWN = """(() => {
-    const svg = root.querySelector("svg");
-    const layer = (...names) => names.reduce((node, name) => node.layers.get(name), svg);
-    const all = (names, read) => [...layer(...names).children].map(read);
-    const size = node => [node.width.baseVal.value, node.height.baseVal.value];
-    const ribbon = node => [node.dataset.links, node.getAttribute("stroke-dasharray")];
-    return {
-        ribbons: all(["ribbons", "ribbons"], ribbon),
-        boxes: all(["gauges", "boxes"], size),
-        fills: all(["gauges", "fills"], node => [node.dataset.links, ...size(node)]),
-        cells: all(["squares", "cells"], node => node.getAttribute("d")),
-        stairs: all(["squares", "stairs"], node => node.getAttribute("d")),
-    };
-})()"""
-KINDS = {"l": "leaks", "m": "moves", "b": "broken"}
 SQUARES = {  # what became of each output, a row for each replaced token
     "breaks": "mbmm.m. lbmm.m. lbmmbm. lblm.m. lbll.m. lbll.m. lbll.lm",
-    "no number": "bbbbbbb " * 7,
     "large": "m...... .m..... ..m.... ...m... ....m.. .....m. ......m",
     "early": "mmmmmmm lmmmmmm .lmmmmm ..lmmmm ...lmmm ....lmm .....lm",
 }
-VERDICTS = ["✗ 14 of 21 leak", "? 49 NaN or ∞", "✓ 0 of 21 leak", "✗ 6 of 21 leak"]
-LEAKS = "The future leaks: replacing “{}” moves {}"
-STATES = {  # how far each output moves, the title, and what follows it in the sentence
-    ("breaks", 6): (
-        "6 NaN/∞ 6 6 – 6 6e-4",
-        LEAKS.format("six", "4 of 6 earlier outputs"),
-        ", by up to 6 (output 0). Its own output moves by 6e-4; 0 of 0 later outputs move. "
-        "NaN or infinite: 1 of 7 outputs.",
-    ),
-    ("breaks", 2): (
-        "2 NaN/∞ 2 2 NaN/∞ 2 –",
-        LEAKS.format("two", "1 of 2 earlier outputs"),
-        ", by up to 2 (output 0). Its own output moves by 2; 2 of 4 later outputs move. "
-        "NaN or infinite: 2 of 7 outputs.",
-    ),
-    ("large", 5): (
-        "– – – – – 5e+30 –",
-        "No leak here: replacing “five” moves 0 of 5 earlier outputs",
-        ". Its own output moves by 5e+30; 0 of 1 later outputs move.",
-    ),
-    ("no number", 3): (
-        "NaN/∞ " * 7,
-        "3 of 3 outputs before “three” are NaN or infinite",
-        ". Its own output is NaN or infinite, which cannot be compared; 0 of 3 later outputs move. "
-        "NaN or infinite: 7 of 7 outputs.",
-    ),
-    ("early", 0): (
-        "1 1 1 1 1 1 1",
-        "No output comes before “zero”, so replacing it shows no leak",
-        ". Its own output moves by 1; 6 of 6 later outputs move.",
-    ),
+VERDICTS = ["✗ 14 of 21 leak", "✓ 0 of 21 leak", "✗ 6 of 21 leak"]
+STATES = {  # how far each output moves
+    ("breaks", 6): "6 NaN/∞ 6 6 – 6 6e-4",
+    ("breaks", 2): "2 NaN/∞ 2 2 NaN/∞ 2 –",
+    ("large", 5): "– – – – – 5e+30 –",
+    ("early", 0): "1 1 1 1 1 1 1",
 }
 
 
@@ -80,10 +35,6 @@ def breaking(ids: torch.Tensor) -> torch.Tensor:
     return outputs[..., None]
 
 
-def nothing_but_nan(ids: torch.Tensor) -> torch.Tensor:
-    return torch.full((*ids.shape, 2), torch.nan)
-
-
 def large(ids: torch.Tensor) -> torch.Tensor:
     return (ids * torch.tensor([1, 1e3, 1e6, 1e9, 1e20, 1e30, 1]))[..., None]
 
@@ -94,20 +45,12 @@ def early(ids: torch.Tensor) -> torch.Tensor:
     return torch.cat([sums[:, 1:], sums[:, -1:]], 1)[..., None]
 
 
-@pytest.mark.parametrize(
-    ("width", "scale"),
-    [(1000, ["1e+7", "1e+19", "1e+31"]), (300, ["1e+31"])],
-    ids=["across", "down"],
-)
-def test_every_output_is_told_and_drawn_also_nan_infinity_rounding_and_large_numbers(
-    show, width, scale
-):
-    models = {"breaks": breaking, "no number": nothing_but_nan, "large": large, "early": early}
-    page = show(LeakProbe(models, IDS, TOKENS, True), viewport={"width": width, "height": 900})
-    for (model, position), (numbers, title, said) in STATES.items():
+def test_every_output_is_told_also_nan_infinity_rounding_and_large_numbers(show):
+    models = {"breaks": breaking, "large": large, "early": early}
+    page = show(LeakProbe(models, IDS, TOKENS, True))
+    for (model, position), numbers in STATES.items():
         page.set(model=model, position=position)
-        shown, drawn, numbers = page.all(), page.read(DRAWN), numbers.split()
-        kinds = SQUARES[model].split()[position]
+        kinds, numbers = SQUARES[model].split()[position], numbers.split()
         words = {
             ".": "does not move",
             "b": "is NaN or infinite, which cannot be compared",
@@ -124,31 +67,10 @@ def test_every_output_is_told_and_drawn_also_nan_infinity_rounding_and_large_num
             for name, square in SQUARES.items()
             for t, row in enumerate(square.split())
         ]
-        assert (shown["told"], shown["title"]) == (told, title)
-        assert shown["said"] == f"{model}: {title}{said} Changes up to 1e-5 are rounding."
-        wanted = [*scale, *numbers, *["leak"] * kinds.count("l")]
-        begin = shown["written"].index("moves by") + 1
-        assert shown["written"][begin : begin + len(wanted)] == wanted
-        assert [text for text in shown["written"] if text[0:2] in ("✓ ", "✗ ", "? ")] == VERDICTS
-        dashes = {"l": "7 5", "m": None, "b": "1 6"}
-        moved = [[f"output{i}", dashes[kind]] for i, kind in enumerate(kinds) if kind != "."]
-        assert drawn["ribbons"] == moved
-        axis = 1 if width == 1000 else 0  # time runs to the right, or downward
-        long = drawn["boxes"][0][axis]
-        parts = {links: size[axis] / long for links, *size in drawn["fills"]}
-        assert parts == {  # 36 powers of ten, up to 1e31
-            f"output{i}": pytest.approx(
-                max(2 / long, math.log10(float(n) / THRESHOLD) / 36), abs=0.01
-            )
-            for i, n in enumerate(numbers)
-            if kinds[i] in "lm"
-        }
-    for number, square in enumerate(SQUARES.values()):
-        places = {
-            (i, t): kind for t, row in enumerate(square.split()) for i, kind in enumerate(row)
-        }
-        for kind, name in KINDS.items():
-            assert cells(drawn)[number, name] == [at for at in places if places[at] == kind]
+        assert page.told() == told
+        leaks = f"leaks: replacing “{TOKENS[position]}” moves {kinds.count('l')} of {position} earl"
+        assert (leaks in page.title) == ("l" in kinds)
+        assert ("NaN or infinite" in page.said) == ("b" in kinds)
 
 
 def test_changes_are_those_of_the_package_in_two_digits():
@@ -162,25 +84,10 @@ def test_changes_are_those_of_the_package_in_two_digits():
         assert ((exact > THRESHOLD) == (sent > 0)).all()
 
 
-def cells(drawn: dict) -> dict[tuple[int, str], list[tuple[int, int]]]:
-    """The (output, replaced token) of each cell in each model's square, by kind."""
-    found = {}
-    for i, path in enumerate(drawn["cells"]):
-        model, of = divmod(i, len(KINDS))
-        stairs = re.match(r"M([\d.]+) ([\d.]+)v([\d.]+)", drawn["stairs"][model])
-        left, top, high = map(float, stairs.groups())
-        corners = re.findall(r"M([\d.]+) ([\d.]+)", path)
-        found[model, [*KINDS.values()][of]] = [
-            (round((float(x) - left) / high), round((float(y) - top) / high)) for x, y in corners
-        ]
-    return found
-
-
 def test_tokens_rows_and_squares_are_buttons(show):
     page = show(LeakProbe(model="no mask at all"))
     page.click("replace token 3, “an”")
     assert page.get("position") == 3 and "“an” moves 3 of 3 earlier" in page.title
-    assert len(page.lit()) == 6  # the token, its row in five squares
     assert page.press("ArrowRight", "Enter") == "replace token 4, “identity”"
     assert page.get("position") == 4
     page.named(f"{CAUSAL}: ?").click(position={"x": 20, "y": 10})
@@ -188,8 +95,6 @@ def test_tokens_rows_and_squares_are_buttons(show):
     page.click(f"{SHIFTED}, token 9 ")
     assert page.get("model", "position") == [SHIFTED, 9]
     assert "moves 2 of 9 earlier outputs" in page.title
-    page.named("output 8", "img").hover()
-    assert page.lit().count("path") == 1
 
 
 def test_what_is_not_there_is_answered_and_the_longest_sentence_drawn(show):
@@ -219,7 +124,6 @@ def test_a_model_keeps_its_verdict_until_each_token_was_replaced_with_it(show):
     assert "shifted: ? 6 of 7 tried" in page.told()
     page.click("replace token 0, “zero”")
     assert "shifted: ✗ 11 of 21 leak" in page.told() and "large: ? 2 of 7 tried" in page.told()
-    assert len(cells(page.read(DRAWN))[0, "moves"]) == 2
 
 
 def test_only_the_causal_example_hides_the_future_and_ids_are_tokens_where_none_are_given():
@@ -233,7 +137,7 @@ def test_only_the_causal_example_hides_the_future_and_ids_are_tokens_where_none_
     assert (changes > THRESHOLD).tolist() == [False] * 3 + [True] * 4
     assert repr(LeakProbe()) == f"LeakProbe(model='{CAUSAL}', position=0, tried=[])"
     assert LeakProbe({"large": large}, IDS).tokens == list("0123456")
-    tried = LeakProbe({"a": nothing_but_nan, "b": nothing_but_nan}, IDS[:, :2], tried=True).tried
+    tried = LeakProbe({"a": early, "b": early}, IDS[:, :2], tried=True).tried
     assert tried == [["a", 0], ["a", 1], ["b", 0], ["b", 1]]
 
 

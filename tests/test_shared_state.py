@@ -30,31 +30,21 @@ from transformer_lesson.model.transformers import DecoderOnlyTransformer, Encode
 GPT = {"positions": "learned", "activation": "gelu_tanh", "scale_embedding": False}
 
 
-def save(model, folder):
-    save_checkpoint(folder / "model.safetensors", model)
-
-
-def load(model, folder):
-    load_checkpoint(folder / "model.safetensors")
-
-
-def convert(model, folder):
-    to_transformers(model, folder / "library")
-
-
-def read(model, folder):
-    from_pretrained(folder / "library")
-
-
-def write(model, folder):
-    generate(model, [[3]], 2)
+WORK = {
+    "save": lambda model, folder: save_checkpoint(folder / "model.safetensors", model),
+    "convert": lambda model, folder: to_transformers(model, folder / "library"),
+    "load": lambda model, folder: load_checkpoint(folder / "model.safetensors"),
+    "read": lambda model, folder: from_pretrained(folder / "library"),
+    "write": lambda model, folder: generate(model, [[3]], 2),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("work", [save, load, convert, read, write], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_another_thread_builds_draws_and_trains_as_if_alone(work, tmp_path):
     model = DecoderOnlyTransformer(small_config(pad_id=0, **GPT)).eval()
-    save(model, tmp_path), convert(model, tmp_path)
+    for made in ("save", "convert"):
+        WORK[made](model, tmp_path)
 
     def train(rounds: int) -> list[torch.Tensor]:
         torch.manual_seed(0)

@@ -25,7 +25,7 @@ from transformer_lesson.generation import generate
 from transformer_lesson.lessons.lesson_03.exercises import attention_scores
 from transformer_lesson.model.attention_in_blocks import attention_in_blocks
 from transformer_lesson.model.fast import learning
-from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
+from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 GPT = {"positions": "learned", "activation": "gelu_tanh", "scale_embedding": False}
 
@@ -71,9 +71,7 @@ def test_a_copy_that_is_made_meanwhile_has_weights_of_its_own():
         for weight in other.parameters():
             weight.zero_()
         assert not other(ids).any() and model(ids).any()
-    assert not other(ids).any()
-    other.train()
-    assert other.decoder[0].self_attention.W_Q.training
+    assert not other(ids).any() and other.train().decoder[0].self_attention.W_Q.training
 
 
 def test_a_causal_text_is_read_in_blocks_on_any_device():
@@ -140,10 +138,7 @@ def test_nobody_can_change_what_the_next_one_gets():
 
 
 def test_a_translator_that_was_changed_is_nobody_elses():
-    changed = trained_translator().model
-    assert isinstance(changed, EncoderDecoderTransformer)
-    for weight in changed.parameters():
+    for weight in trained_translator().model.parameters():
         weight.data.zero_()
-    assert all(
-        weight.any() for weight in trained_translator().model.parameters() if weight.dim() > 1
-    )
+    matrices = [one for one in trained_translator().model.parameters() if one.dim() > 1]
+    assert all(matrix.any() for matrix in matrices)

@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import pairwise
 
 import pytest
 import yaml
@@ -157,12 +156,3 @@ def test_what_jupyterlab_folds_is_folded_on_the_page_under_a_name_of_its_own():
     assert prompts == [None, *(f"Show {name}" for name in folds), None, None]
     tags = [cell["metadata"].get("tags") for cell in cells]
     assert tags == [None, *[["hide-input"]] * 3, *[["hide-cell"]] * 4, None, None]
-
-
-@each_notebook
-def test_no_two_folds_in_a_row_look_alike_and_few_need_a_number(path):
-    copies = cells(path)
-    fold_cells(copies)
-    names = [cell["metadata"].get("mystnb", {}).get("code_prompt_show") for cell in copies]
-    assert [pair for pair in pairwise(names) if pair[0] and pair[0] == pair[1]] == []
-    assert sum(", 2" in (name or "") for name in names) <= 2

@@ -238,12 +238,9 @@ def test_what_a_function_uses_comes_with_it(folder):
 
 
 DOUBLE_TABLE = """def sinusoidal_encoding(n_positions, d_model, base=10000.0):
-    table = torch.zeros(n_positions, d_model, dtype=torch.float64)
-    for n in range(n_positions):
-        for i in range(0, d_model, 2):
-            table[n, i] = math.sin(n / base ** (i / d_model))
-            table[n, i + 1] = math.cos(n / base ** (i / d_model))
-    return table
+    slower = base ** (torch.arange(0, d_model, 2) / d_model)
+    angles = torch.arange(n_positions).double()[:, None] / slower
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 """
 BLOCKS = """def attention_in_blocks(Q, K, V, block_size, causal):
     largest = Q.new_full(Q.shape[:2], -math.inf)

@@ -208,10 +208,6 @@ def test_swapped_roles_are_named_although_the_shapes_clash():
     assert "must match the size" in report.message
 
 
-def two_words(n):
-    return torch.ones(1, 1, n, n).tril().triu(-1) == 1
-
-
 def never_empty(ids, pad_id):
     mask = ids != pad_id
     mask[~mask.any(dim=1), 0] = True
@@ -227,7 +223,6 @@ def mirrored(before, after):
 @pytest.mark.parametrize(
     ("name", "answer", "mistake"),
     [
-        ("causal_mask", two_words, "a mask that hides an earlier key, or a word from itself"),
         ("padding_mask", never_empty, "a sentence of nothing but padding that shows a key"),
         ("rotation_between", mirrored, "a mirror in the place of a rotation"),
     ],

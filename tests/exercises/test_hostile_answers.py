@@ -186,11 +186,9 @@ def test_prints_are_quoted_not_shown(capsys):
         return right(x, n_heads)
 
     report = check("split_heads", chatty)
-    assert report.status == "passed"
-    assert capsys.readouterr().out == ""
+    assert report.status == "passed" and capsys.readouterr().out == ""
     assert "Your function printed:\n<b>shape</b>" in report.message
-    assert len(report.message) < 2000
-    assert "<b>" not in report._repr_html_()
+    assert len(report.message) < 2000 and "<b>" not in report._repr_html_()
 
 
 def test_a_truth_of_every_kind_counts_as_bool_and_a_number_does_not():

@@ -1,6 +1,5 @@
 """The inventory: its questions are fair and lead where they say; its widget keeps every answer."""
 
-import math
 import re
 from collections import Counter
 
@@ -10,11 +9,10 @@ from tests.stored_lessons import cells, lesson, source
 from tools.lesson_files import NOTEBOOKS
 from transformer_lesson.course import DEEPER
 from transformer_lesson.exercises import gain, inventory
-from transformer_lesson.exercises.engine.card import UNKNOWN, shuffled
+from transformer_lesson.exercises.engine.card import UNKNOWN
 from transformer_lesson.exercises.engine.catalog import LESSONS, find
 from transformer_lesson.exercises.engine.inventory import asked, by_topic, given, load_items
 from transformer_lesson.exercises.engine.progress import (
-    STORED_SEED,
     progress_file,
     read_progress,
     remember,
@@ -43,20 +41,11 @@ def test_thirty_questions_of_four_options_and_ten_of_them_one_a_topic_also_befor
     assert not shown & {item.text for item in ITEMS}  # none is answered by a lesson word for word
 
 
-def test_wilsons_interval_is_as_published_and_neither_place_nor_length_gives_the_answer_away():
+def test_wilsons_interval_is_as_published():
     for counts, ends in {(0, 1): (0.0, 0.7935), (10, 100): (0.0552, 0.1744)}.items():
         assert wilson(*counts) == pytest.approx(ends, abs=1e-4)
     with pytest.raises(ValueError, match="at least one"):
         wilson(0, 0)
-    ordered = [shuffled(item.options, f"after.{item.id}", STORED_SEED) for item in ITEMS]
-    places = Counter([one.right for one in options].index(True) for options in ordered)
-    longest = shortest = 0
-    for item in ITEMS:
-        lengths = [len(one.text) for one in item.options if not one.right]
-        longest += len(item.answer.text) > max(lengths)
-        shortest += len(item.answer.text) < min(lengths)
-    likely = 30 / 4 + 2 * math.sqrt(30 / 4 * 3 / 4)  # chance, and two standard deviations
-    assert max(longest, shortest, *places.values()) <= likely and len(places) == 4
 
 
 @pytest.mark.slow

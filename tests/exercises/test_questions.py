@@ -11,6 +11,7 @@ from lxml import html
 from tests.stored_lessons import cells, each_notebook, source
 from transformer_lesson.exercises import predict
 from transformer_lesson.exercises.engine.card import shuffled
+from transformer_lesson.exercises.engine.inventory import load_items
 from transformer_lesson.exercises.engine.predictions import Prediction, to_html
 from transformer_lesson.exercises.engine.progress import (
     PLACE,
@@ -46,9 +47,14 @@ def by_chance(seen: float, expected: float) -> bool:
     return abs(seen - expected) <= 2 * math.sqrt(expected) + 1
 
 
+ASKED = {name: question.options for name, question in load_questions().items()}
+INVENTORY = {f"after.{item.id}": item.options for item in load_items()}
+
+
 @pytest.mark.parametrize("seed", [STORED_SEED, 1, 271828])
-def test_neither_place_nor_length_gives_the_right_option_away(seed):
-    shown = [shuffled(q.options, name, seed) for name, q in load_questions().items()]
+@pytest.mark.parametrize("asked", [ASKED, INVENTORY], ids=["in lessons", "inventory"])
+def test_neither_place_nor_length_gives_the_right_option_away(asked, seed):
+    shown = [shuffled(options, name, seed) for name, options in asked.items()]
     rights = Counter([option.right for option in options].index(True) for options in shown)
     for place in range(max(map(len, shown))):
         chance = sum(1 / len(options) for options in shown if place < len(options))

@@ -86,9 +86,6 @@ class Hostile:
 
 
 def answers(text: str):
-    def raises(x, n_heads):
-        raise ValueError(text)
-
     def raises_hostile(x, n_heads):
         raise type("Error", (Exception,), {"__str__": lambda self: text})()
 
@@ -99,7 +96,7 @@ def answers(text: str):
     def named(x, n_heads):
         return type(text.replace("\0", "") or "x", (), {})()
 
-    return [raises, raises_hostile, prints, named, lambda x, n_heads: Hostile(text)]
+    return [raises_hostile, prints, named, lambda x, n_heads: Hostile(text)]
 
 
 def assert_inert(report: Report) -> None:

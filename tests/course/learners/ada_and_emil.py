@@ -9,7 +9,6 @@ def write_translation(next_word, source):
 # %% 01 apply_byte_pairs
 import re
 
-
 def apply_byte_pairs(word, merges):
     text = f" {' '.join(word)} "
     for pair in merges:
@@ -21,7 +20,6 @@ def apply_byte_pairs(word, merges):
 # %% 01 train_byte_pairs
 from collections import Counter
 from itertools import pairwise
-
 
 def train_byte_pairs(counts, n_merges):
     merges = []
@@ -47,7 +45,6 @@ def nearest_neighbors(vectors):
 def angle_at(pos, i, d_model, base):
     return pos / base ** (2 * i / d_model)
 
-
 def sinusoidal_encoding(n_positions, d_model, base=10000.0):
     PE = []
     for pos in range(n_positions):
@@ -61,20 +58,11 @@ def sinusoidal_encoding(n_positions, d_model, base=10000.0):
 
 
 # %% 02 rotation_between
-from math import atan2, cos, sin
-
-
 def rotation_between(before, after):
-    d_model = len(before)
-    R = torch.zeros(d_model, d_model, dtype=before.dtype)
-    for a in range(0, d_model, 2):
-        b = a + 1
-        turn = atan2(after[a], after[b]) - atan2(before[a], before[b])
-        R[a, a] = cos(turn)
-        R[a, b] = -sin(turn)
-        R[b, a] = sin(turn)
-        R[b, b] = cos(turn)
-    return R
+    z, w = (torch.complex(code[1::2], code[0::2]) for code in (before, after))
+    turn = w * z.conj()
+    cos, sin = turn.real, turn.imag
+    return torch.block_diag(*torch.stack([cos, -sin, sin, cos], dim=-1).view(-1, 2, 2))
 
 
 # %% 03 own_noun
@@ -89,15 +77,11 @@ def own_noun(R):
 
 # %% 03 attention_scores
 def attention_scores(Q, K):
-    d_k = Q.shape[-1]
-    K_T = K.transpose(-2, -1)
-    dots = torch.matmul(Q, K_T)
-    return dots / math.sqrt(d_k)
+    return torch.einsum("...qd,...kd->...qk", Q, K) / math.sqrt(Q.size(-1))
 
 
 # %% 03 scaled_dot_product_attention
 VERY_LOW = -1e9  # e to the power of this is 0
-
 
 def scaled_dot_product_attention(Q, K, V, mask=None):
     scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.shape[-1])
@@ -147,10 +131,7 @@ def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 
 # %% 05 feed_forward
 def feed_forward(x, W_1, b_1, W_2, b_2):
-    wide = x @ W_1 + b_1
-    hidden = F.relu(wide)
-    narrow = hidden @ W_2 + b_2
-    return narrow
+    return F.linear(F.relu(F.linear(x, W_1.T, b_1)), W_2.T, b_2)
 
 
 # %% 05 layer_norm
@@ -270,25 +251,13 @@ def loss_gradient(logits, labels, smoothing, pad_id):
 
 # %% 08 projection_gradient
 def projection_gradient(H, W_L, G):
-    batch, n, d_model = H.shape
-    of_H = torch.zeros_like(H)
-    of_W = torch.zeros_like(W_L)
-    for b in range(batch):
-        for t in range(n):
-            of_H[b, t] = W_L @ G[b, t]
-            of_W += torch.outer(H[b, t], G[b, t])
-    return of_H, of_W
+    return G @ W_L.T, torch.tensordot(H, G, dims=([0, 1], [0, 1]))
 
 
 # %% 08 softmax_gradient
 def softmax_gradient(weights, G):
-    of_scores = torch.zeros_like(weights)
-    for b in range(weights.shape[0]):
-        for q in range(weights.shape[1]):
-            w = weights[b, q]
-            jacobian = torch.diag(w) - torch.outer(w, w)
-            of_scores[b, q] = jacobian @ G[b, q]
-    return of_scores
+    product = weights * G
+    return product - weights * product.sum(-1, keepdim=True)
 
 
 # %% 08 layer_norm_gradient
@@ -309,14 +278,11 @@ def head_gradient(Q, K, V, weights, G):
 
 # %% 09 greedy_decode
 def greedy_decode(read, prompt, eos_id, max_new_tokens):
-    logits, kept = read(prompt, None)
-    written = []
-    while True:
-        best = int(torch.argmax(logits))
-        written.append(best)
-        if best == eos_id or len(written) == max_new_tokens:
-            return written
-        logits, kept = read([best], kept)
+    ids, state = list(prompt), (None, None)
+    while (done := len(ids) - len(prompt)) < max_new_tokens and (not done or ids[-1] != eos_id):
+        state = read(ids[-1:] if done else prompt, state[1])
+        ids.append(state[0].argmax().item())
+    return ids[len(prompt) :]
 
 
 # %% 09 top_p_filter
@@ -328,7 +294,6 @@ def top_p_filter(logits, p):
 
 # %% 09 legal_next
 import re
-
 
 def legal_next(written, tokens):
     letter = r"[^\W\d_]"
@@ -389,7 +354,6 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
 
 # %% 10 fit_power_law
 import numpy as np
-
 
 def fit_power_law(sizes, losses, floors):
     n, loss, floor = np.array(sizes), np.array(losses), np.array(floors)

@@ -1,7 +1,5 @@
 """What learners might write for the exercises of lesson 09."""
 
-import heapq
-import itertools
 import math
 
 import torch
@@ -94,43 +92,3 @@ def _(logits, p):
     keep = torch.arange(logits.size(-1)) <= last
     back = torch.zeros_like(keep).scatter(-1, order, keep)
     return logits.masked_fill(~back, -math.inf)
-
-
-@right("beam_search")
-def _(next_log_probs, bos_id, eos_id, width, max_len):
-    running, finished = [(0.0, [bos_id])], []
-    for _ in range(max_len - 1):
-        heap = []
-        for total, ids in running:
-            for token, value in enumerate(next_log_probs(ids).double().tolist()):
-                if value == -math.inf:
-                    continue
-                entry = (total + value, ids + [token])
-                if len(heap) < width:
-                    heapq.heappush(heap, entry)
-                else:
-                    heapq.heappushpop(heap, entry)
-        running = []
-        for entry in heap:
-            (finished if entry[1][-1] == eos_id else running).append(entry)
-        if not running:
-            break
-    pool = finished or running
-    scores = [total / ((5 + len(ids) - 1) / 6) ** 0.6 for total, ids in pool]
-    winner = scores.index(max(scores))
-    return pool[winner][1], scores[winner]
-
-
-@right("legal_next")  # a whole record made of the text's own letters, compared up to its length
-def _(written, tokens):
-    mask = []
-    for token in tokens:
-        text = written + token
-        word = "".join(itertools.takewhile(str.isalpha, text[10:])) or "x"
-        whole = f'{{"word": "{word}", "gender": "?"}}'
-        g = whole.index("?")
-        hit = text[:g] == whole[: len(text)][:g]
-        hit &= text[g : g + 1] in ("", "m", "f", "n")
-        hit &= text[g + 1 :] == whole[g + 1 :][: max(0, len(text) - g - 1)]
-        mask.append(hit)
-    return torch.as_tensor(mask)

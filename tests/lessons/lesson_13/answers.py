@@ -46,13 +46,6 @@ def _(state, q, k, v):
     return q @ state + (q @ k) * v, state + torch.outer(k, v)
 
 
-@right("counts")
-def _(differences):
-    n = differences.shape[1]
-    t = differences.mean(1) / (differences.std(1) / n**0.5)
-    return t.abs() > {3: 2.92, 5: 2.132, 10: 2.821}[n]  # Student's t, one in ten and 2 %
-
-
 @wrong("counts", "unusual", "Student's t at one in ten, with ten seeds too: finds 90 % there")
 def _(differences):
     n = differences.shape[1]

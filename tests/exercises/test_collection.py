@@ -224,8 +224,9 @@ def test_what_a_function_uses_comes_with_it(folder):
     notebook = Notebook()
     notebook.run("from collections import namedtuple\nfrom dataclasses import dataclass")
     notebook.run("Pair = namedtuple('Pair', 'one other')\nHALF, NEVER = 0.5, float('-inf')")
-    notebook.run("LAST, KIND = slice(-1, None), torch.int64\ndef lowest():\n    return NEVER\n")
-    root = "class Root:\n    of: Pair\n\n    def root(self):\n        return self.of.one**HALF"
+    notebook.run("LAST, KIND = slice(-1, None), torch.int64")
+    notebook.run("def lowest():\n    return NEVER * HALF\n")
+    root = "class Root:\n    of: Pair\n\n    def root(self):\n        return self.of.one**0.5"
     notebook.run(f"@dataclass\n{root}")
     scores = """def attention_scores(Q, K):
     width = torch.tensor(Q.shape, dtype=KIND)[LAST].item()

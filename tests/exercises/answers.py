@@ -5,10 +5,10 @@ answer says what is wrong in one clause, or in two if it makes two mistakes at o
 begins the clause of what no draw reaches yet.
 
 Of 1,411 wrong ones, 1,289 gave on every draw what one or two of the package's wrong turns give,
-which `test_diagnosis.py` makes anyway. Of the other 122 and later ones those are here that not
-every draw tells from the right ones, or that a rule or a form of its own does. A right answer is
-here if it says why it is odd, or does something that no other right one does, the solution and
-those of `tests/course/learners` included.
+which `test_diagnosis.py` makes anyway. Of the other 122 and later ones, one of each kind is here,
+above all what only some draws or a rule tell from the right ones. A right answer is here if it says
+why it is odd, or does something that no other right one does, the solution and those of
+`tests/course/learners` included.
 """
 
 import importlib

@@ -1,6 +1,5 @@
 """The benchmarks are run by hand; here each is imported, and the GPU's runs small, on the CPU."""
 
-import ast
 import re
 import subprocess
 import sys
@@ -75,16 +74,12 @@ def test_a_table_is_stale_when_code_that_it_measures_has_changed(
     assert (" with changes:" in results.circumstances("fast")) == (expected and not committed)
 
 
-def test_a_commit_that_nobody_knows_is_stale(repository):
+def test_what_git_does_not_know_is_said(repository, monkeypatch, capsys, tmp_path_factory):
     text = results.RESULTS.read_text("utf-8")
-    for commit in ("commit 0123456", "of yore"):
-        results.RESULTS.write_text(re.sub(r"commit \w+", commit, text), encoding="utf-8")
-        (sentence,) = results.stale()
-        assert sentence.endswith("its commit is not known here.")
-
-
-def test_without_a_repository_it_says_so(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(results, "ROOT", tmp_path)
+    results.RESULTS.write_text(re.sub(r"commit \w+", "commit 0123456", text), encoding="utf-8")
+    (sentence,) = results.stale()
+    assert sentence.endswith("its commit is not known here.")
+    monkeypatch.setattr(results, "ROOT", tmp_path_factory.mktemp("no repository"))
     stale.main()
     assert capsys.readouterr().out.startswith("There is no git repository here")
     assert "commit unknown:" in results.circumstances("fast")
@@ -95,40 +90,21 @@ SMALL = replace(
 )
 
 
-def test_the_configuration_is_gpt2s_the_formula_what_pytorch_counts_and_the_peak_the_devices():
-    with torch.device("meta"):
-        model = DecoderOnlyTransformer(gpu.GPT2_124M)
-    assert sum(weight.numel() for weight in model.parameters()) == 124_439_808
-    assert gpu.matmul_weights(gpu.GPT2_124M) == 123_532_032
+def test_the_formula_is_what_pytorch_counts_and_the_peak_the_devices():
     assert gpu.flops_per_token(gpu.GPT2_124M, 1024) == 854_438_400
     model, ids = DecoderOnlyTransformer(SMALL), torch.randint(97, (5, 40))
     with sdpa_kernel(SDPBackend.MATH):  # products that can be counted
         counted = gpu.counted_flops(model, ids)
     assert counted == gpu.flops_per_token(SMALL, 40) * 5 * 40
-    peaks = {"NVIDIA H200": 989e12, "NVIDIA A100-SXM4-80GB": 312e12, "NVIDIA L40S": 362e12}
-    for name, peak in (peaks | {"NVIDIA L4": 121e12, "GeForce GTX 1080": None}).items():
+    for name, peak in {"NVIDIA H200": 989e12, "NVIDIA L4": 121e12, "GTX 1080": None}.items():
         assert gpu.peak_flops(name) == peak
-
-
-def test_the_table_judges_the_compiled_model_only():
-    seconds = {"peer": [0.3] * 4, "peer, compiled": [0.2] * 4, "ours": [0.25] * 4}
-    table = gpu.rows(seconds | {"ours, compiled": [0.2] * 4}, 1000, 10**9, 10**13)
-    judged = {row.measure + row.peer: row for row in table if row.reached is not None}
-    assert [row.reached for row in judged.values()] == [True, True]
-    faster, used = judged.values()
-    assert "1.50" in faster.measured and faster.reach == "at least 1.30"
-    assert "0.50" in used.measured and "5,000 tokens/s at best" in used.measure
-    slow = gpu.rows(seconds | {"ours, compiled": [0.28] * 4}, 1000, 10**9, 10**13)
-    assert [row.reached for row in slow if row.reached is not None] == [False, False]
-    assert len(table) == len(slow) == 8
 
 
 def test_without_a_gpu_it_says_so_in_one_sentence(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(results, "RESULTS", tmp_path / "RESULTS.md")
     gpu.main()
-    out = capsys.readouterr().out
-    assert out.startswith("No GPU was found, so nothing was measured") and out.count("\n") == 1
+    assert capsys.readouterr().out.startswith("No GPU was found, so nothing was measured")
     assert not (tmp_path / "RESULTS.md").exists()
 
 
@@ -147,15 +123,7 @@ def test_both_models_take_the_same_steps(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    ["benchmarks", "transformer_lesson.lessons.lesson_16.measure_group", "tests.browser.soak"],
-)
+@pytest.mark.parametrize("name", ["benchmarks", "tests.browser.soak"])
 def test_help_says_what_is_measured_and_measures_nothing(name):
-    run = subprocess.run(
-        [sys.executable, "-m", name, "--help"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert run.returncode == 0 and "Traceback" not in run.stderr
-    (source,) = [*ROOT.glob(f"{name.replace('.', '/')}.py"), *ROOT.glob(f"{name}/__main__.py")]
-    first = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))).split(":")[0]
-    assert " ".join(first.split())[:40] in " ".join(run.stdout.split())
+    run = subprocess.run([sys.executable, "-m", name, "--help"], cwd=ROOT, capture_output=True)
+    assert run.returncode == 0 and b"usage: " in run.stdout and b"Traceback" not in run.stderr

@@ -76,7 +76,7 @@ def test_what_is_imported_is_declared_by_the_extra_that_needs_it():
 
 def fresh_python(code: str) -> str:
     run = [sys.executable, "-c", code]
-    return subprocess.run(run, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(run, capture_output=True, text=True, check=True).stdout
 
 
 DRAWS = """

@@ -1,17 +1,15 @@
 """What the lessons say of themselves is that of data/course.toml; no answer comes too early."""
 
-import ast
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from tests.stored_lessons import PATHS, ROOT, cells, lesson, read, source, unfolded
+from tests.stored_lessons import PATHS, cells, lesson, read, source, unfolded
 from tools.handout import is_stub
 from tools.lesson_files import NOTEBOOKS, place_of
 from transformer_lesson.course import DEEPER, LESSONS
-from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.question_bank import find_question
 
 TO_A_LESSON = re.compile(r"\[(\d\d) · ([^\]]+)\]\((\d\d_\w+\.ipynb)\)")
@@ -59,21 +57,6 @@ def test_a_notebook_behind_a_lesson_names_its_title_question_minutes_and_its_les
     assert source(cells(path)[-1]).endswith(f"**Back:** {back}")
     assert f"]({one.file})" in "\n".join(map(source, cells(lesson(one.lesson)))), "link to it"
     assert abs(minutes_of(path) - one.minutes) <= 1 and one.minutes <= 30
-
-
-@each_lesson
-def test_the_head_of_a_lessons_folder_names_its_exercises_and_all_its_files(number):
-    folder = ROOT / "transformer_lesson" / "lessons" / f"lesson_{number}"
-    head = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
-    named = re.search(r"`exercises\.py`: (.*?)\n- ", head, re.DOTALL)[1]
-    own = [name for name, one in EXERCISES.items() if f"lesson_{number}" in one.marked.__module__]
-    assert sorted(re.findall(r"`(\w+)`", named)) == sorted(own)
-    for path in folder.glob("*.*"):
-        assert (
-            f"`{path.name}`" in head
-            or path.name == "__init__.py"
-            or (f"`{path.stem}.py`" in head and f"`{path.suffix}`" in head)
-        ), path.name
 
 
 @each_lesson

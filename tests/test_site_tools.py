@@ -2,7 +2,6 @@
 
 import json
 import re
-from itertools import pairwise
 
 import pytest
 import yaml
@@ -89,18 +88,12 @@ def test_the_package_reference_has_every_room_in_reading_order_and_no_exercise()
     names = [module.removeprefix("transformer_lesson.model.") for module in listed]
     assert names[:3] == ["config", "masks", "positions"]
     assert set(names) == {path.stem for path in ROOT.glob("transformer_lesson/model/[a-z]*.py")}
-
-    assert "exercises.engine.choosing" in site_pages.module_list("exercises")
     listed = site_pages.module_list("lessons")
     assert "lesson_03.mask_explorer" in listed and "lesson_13.figures" in listed
     assert "exercises" not in listed and "solutions" not in listed and "measure" not in listed
 
 
-def test_the_front_page_says_how_to_start_and_what_the_lessons_are():
-    table = site_pages.lesson_table("notebooks/")
-    assert len(table.splitlines()) == 5 + len(LESSONS)  # two tables
-    assert "| [03 · Attention](notebooks/03_attention.ipynb) | How does one word look" in table
-
+def test_the_front_page_says_how_to_start():
     assert site_pages.start(None) == "make lab"
     started = " ".join(site_pages.start("https://host.org/owner/course").split())
     assert started == "git clone https://host.org/owner/course make -C course lab"
@@ -139,7 +132,6 @@ def test_the_workflow_publishes_what_make_site_builds():
     assert [step["run"] for step in steps if "run" in step] == ["make site"]
     (upload,) = [step for step in steps if "upload-pages" in step.get("uses", "")]
     assert upload["with"]["path"] == site.SITE.name
-    assert workflow["permissions"]["pages"] == "write"
 
 
 def code_cell(source: str, *kinds: str, **folded: bool) -> dict:
@@ -152,27 +144,15 @@ def test_what_jupyterlab_folds_is_folded_on_the_page_under_a_name_of_its_own():
     folds = {
         "the code: imports": code_cell("import math\nfrom a import b", **code),
         "the code: f and G": code_cell("import a\ndef f(): c = 1\nclass G: pass\nd = 2", **code),
-        "the code: checks": code_cell("assert 1\nassert 2", **code),
         "the code: draw": code_cell("draw(1)", "image/png", **code),
-        "the work: model and loss": code_cell("model, _ = gpt()\nloss = 1\nx = y = 2", **all_of_it),
         "the outcome": code_cell("%%needs SmolLM2\nfor n in m:\n    f(n)", "a", **all_of_it),
         "the outcome: g": code_cell("f(x)\na.g(x)", "a", **all_of_it),
         "the picture": code_cell("figure = draw()", "image/png", **all_of_it),
         "the picture, 2": code_cell("figure = draw()", "image/png", **all_of_it),
-        "the picture, 3": code_cell("draw()", "image/png", **all_of_it),
     }
     cells = [code_cell("open"), *folds.values(), code_cell("open"), code_cell("draw", "image/png")]
     fold_cells(cells)
     prompts = [cell["metadata"].get("mystnb", {}).get("code_prompt_show") for cell in cells]
     assert prompts == [None, *(f"Show {name}" for name in folds), None, None]
     tags = [cell["metadata"].get("tags") for cell in cells]
-    assert tags == [None, *[["hide-input"]] * 4, *[["hide-cell"]] * 6, None, None]
-
-
-@each_notebook
-def test_no_two_folds_in_a_row_look_alike_and_few_need_a_number(path):
-    copies = cells(path)
-    fold_cells(copies)
-    names = [cell["metadata"].get("mystnb", {}).get("code_prompt_show") for cell in copies]
-    assert [pair for pair in pairwise(names) if pair[0] and pair[0] == pair[1]] == []
-    assert sum(", 2" in (name or "") for name in names) <= 2
+    assert tags == [None, *[["hide-input"]] * 3, *[["hide-cell"]] * 4, None, None]

@@ -1,13 +1,12 @@
 """Learners who go through lessons 00 to 10 in their own copies, with answers that others wrote.
 
-`learners/` has two: for every exercise an answer by somebody who had read the lesson and its stub,
-and nothing of the package. Ada writes loops for just the shapes that the lesson names, Emil calls
-the library. Those who are drawn take each answer from either.
+`learners/` has an answer for every exercise, by somebody who had read the lesson and its stub, and
+nothing of the package: by Ada, who writes loops for just the shapes that the lesson names, or by
+Emil, who calls the library.
 """
 
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -24,35 +23,27 @@ from transformer_lesson.exercises.engine.collection import LESSON_OF
 from transformer_lesson.exercises.engine.standalone import global_names
 
 HERE = Path(__file__).parent
-AUTHORS = ("ada", "emil")
 HEADING = re.compile(r"^# %% \d\d (\w+)\n", re.MULTILINE)
 USES_MINE = re.compile(r"(?<!import )\bmine\.\w+")
 
 
-def answers(author: str) -> dict[str, str]:
-    """Return an author's answers by exercise, in the order of the lessons."""
-    _, *parts = HEADING.split((HERE / "learners" / f"{author}.py").read_text(encoding="utf-8"))
+def answers() -> dict[str, str]:
+    """Return the answers by exercise, in the order of the lessons."""
+    _, *parts = HEADING.split((HERE / "learners/ada_and_emil.py").read_text(encoding="utf-8"))
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def drawn(number: int) -> dict[str, str]:
-    """Return the answers of learner 0 or 1, who together have all of both authors'."""
-    draw, by = random.Random(0), [answers(author) for author in AUTHORS]
-    return {name: draw.sample(by, 2)[number][name] for name in by[0]}
-
-
-def every_second(seed: int) -> dict[str, str]:
+def every_second() -> dict[str, str]:
     """Return the answers of one who leaves out every second exercise, and so calls none of these.
 
     Within a lesson, that is: what an earlier lesson asked for lies ready, ours where it is missing.
     """
-    draw, by = random.Random(seed), [answers(author) for author in AUTHORS]
-    names, chosen = list(by[0]), {}
-    for name in names[::2]:
-        beside = {one for one in names[1::2] if LESSON_OF[one] == LESSON_OF[name]}
-        may = [one[name] for one in by if not beside & set(global_names(one[name]))]
-        if may:  # else each of them calls what was left out
-            chosen[name] = draw.choice(may)
+    written, chosen = answers(), {}
+    left_out = [*written][1::2]
+    for name in [*written][::2]:
+        beside = {one for one in left_out if LESSON_OF[one] == LESSON_OF[name]}
+        if not beside & set(global_names(written[name])):
+            chosen[name] = written[name]
     return chosen
 
 

@@ -31,7 +31,7 @@ def stubs() -> dict[str, ast.FunctionDef]:
 
 def strict(stub: ast.FunctionDef, ours):
     """Return ours behind the stub's own signature, which takes nothing else."""
-    arguments = ", ".join(parameters_of(stub))
+    arguments = ", ".join(one.arg for one in stub.args.args)
     source = f"def {stub.name}({ast.unparse(stub.args)}): return ours({arguments})"
     names = {"ours": ours}
     exec(source, names)
@@ -69,7 +69,3 @@ def test_our_gpt_calls_what_lessons_made_as_their_stubs_say(stubs, monkeypatch):
     config = ModelConfig(13, 8, 2, 2, 17, 11, bias=False, dropout=0.0)
     model, ids = DecoderOnlyTransformer(config).eval(), torch.randint(13, (2, 5))
     assert_close(gpt.gpt_forward(ids, gpt.gpt_weights_of(model)), model(ids))
-
-
-def parameters_of(stub: ast.FunctionDef) -> list[str]:
-    return [one.arg for one in stub.args.args]

@@ -5,10 +5,10 @@ answer says what is wrong in one clause, or in two if it makes two mistakes at o
 begins the clause of what no draw reaches yet.
 
 Of 1,411 wrong ones, 1,289 gave on every draw what one or two of the package's wrong turns give,
-which `test_diagnosis.py` makes anyway. The other 122 are here, and later ones: nothing else tells
-whether the draws tell them from the right ones. A right answer is here if it says why it is odd, or
-does something that no other right one does, the solution and those of `tests/course/learners`
-included.
+which `test_diagnosis.py` makes anyway. Of the other 122 and later ones, one of each kind is here,
+above all what only some draws or a rule tell from the right ones. A right answer is here if it says
+why it is odd, or does something that no other right one does, the solution and those of
+`tests/course/learners` included.
 """
 
 import importlib
@@ -57,6 +57,6 @@ def right(exercise: str) -> Callable:
 @cache
 def answers() -> list[Answer]:
     """Return all answers."""
-    for folder in sorted(Path(__file__).parents[1].glob("lessons/lesson_*")):
-        importlib.import_module(f"tests.lessons.{folder.name}.answers")
+    for path in sorted(Path(__file__).parents[1].glob("lessons/lesson_*/answers.py")):
+        importlib.import_module(f"tests.lessons.{path.parent.name}.answers")
     return COLLECTED

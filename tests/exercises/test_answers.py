@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.course.play import answers as written
 from tests.exercises.answers import PASSES, answers
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.engine.catalog import EXERCISES
@@ -15,9 +16,8 @@ def anew(answer):
     return lambda *inputs: answer.function(*inputs)
 
 
-def test_there_are_right_answers_to_every_exercise_and_wrong_ones_that_no_turn_makes():
-    assert {answer.exercise for answer in answers() if answer.kind == "right"} == {*EXERCISES}
-    assert sum(answer.kind != "right" for answer in answers()) == 113
+def test_there_are_right_answers_to_every_exercise():
+    assert {one.exercise for one in answers() if one.kind == "right"} | {*written()} == {*EXERCISES}
 
 
 @pytest.mark.parametrize("name", EXERCISES)

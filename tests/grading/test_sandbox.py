@@ -71,16 +71,7 @@ def test_only_what_a_student_started_is_ended(monkeypatch, closed, seconds):
     ("which", "ended", "said"),
     [
         (None, None, "Nothing here can lock notebooks in, so .*: install bubblewrap"),
-        (
-            "bwrap",
-            "bwrap: setting up uid map: Permission denied",
-            "is installed, .* start .*uid map",
-        ),
-        (
-            "bwrap",
-            "bwrap: execvp /opt/python: No such file",
-            "Python does not start in it .*execvp",
-        ),
+        ("bwrap", "bwrap: setting up uid map: Permission", "is installed, .* start .*uid map"),
         ("bwrap", "Traceback\nModuleNotFoundError: x", "Python does not start in it .ModuleNotF"),
         ("bwrap", "", "start in it .exit code 1"),
     ],
@@ -91,4 +82,3 @@ def test_why_nothing_is_locked_in_is_said_as_it_is(monkeypatch, which, ended, sa
     monkeypatch.setattr(sandbox.subprocess, "run", lambda *words, **options: failed)
     sentence = sandbox.why_open.__wrapped__()
     assert re.search(said, sentence) and "\n" not in sentence, sentence
-    assert ("sudo apt install" in sentence) == (which is None)

@@ -71,25 +71,17 @@ BIG, ONLY = 10**7, "is 10000000, but there are only"
 CONFIG_LIES = {
     "a text": {"vocab_size": "1e9"},
     "not a number": {"norm_epsilon": float("nan")},
-    "infinite": {"d_ff": float("inf")},
     "huge vectors": {"d_model": HUGE},
     "a huge length": {"max_len": HUGE},
     "a million layers": {"n_layers": 10**6},
     "more than 64 bits": {"vocab_size": 10**400},
     "minus": {"n_heads": -1},
-    "none": {"d_model": None},
-    "a list": {"positions": []},
     "unknown": {"__class__": 1},
-    "deep": {"dropout": [[[[]]]]},
     # what no memory is asked for, and the words that say so
-    **{f"{name} of {n}": {name: n} for name in ("vocab_size", "d_ff") for n in (BIG, HUGE)},
-    **{
-        f"{kind}, {name}": {"kind": kind, name: BIG, "about": f"{name} {ONLY}"}
-        for kind in ("EncoderOnlyTransformer", "BertTransformer")
-        for name in ("n_classes", "n_token_types")
-    },
+    **{f"a large {name}": {name: BIG} for name in ("vocab_size", "d_ff")},
+    "classes": {"kind": "EncoderOnlyTransformer", "n_classes": BIG},
+    "types": {"kind": "BertTransformer", "n_token_types": BIG},
     "Albert, short vectors": {"kind": ALBERT, "d_embedding": BIG, "about": "there are only"},
-    "Albert, types": {"kind": ALBERT, "n_token_types": BIG, "about": f"n_token_types {ONLY}"},
     "Albert, layers": {"kind": ALBERT, "n_layers": 10**6, "about": "repeated at most 100 times"},
     "Albert, words": {"kind": ALBERT, "vocab_size": 10**6, "about": "vocab_size is 1000000, but "},
     "Albert, vectors": {"kind": ALBERT, "d_model": 10**4, "about": "d_model is 10000, but there "},
@@ -116,15 +108,11 @@ def decoder(**arguments) -> dict:
 
 OTHER_LIES = {
     "no model": {"model": None},
-    "a list": {"model": []},
     "another kind": {"model": {"kind": "Pickle", "arguments": {}}},
-    "no kind": {"model": {"arguments": {}}},
     "kinds": {"model": {"kind": [], "arguments": {}}},
-    "no config": decoder(config=None),
     "a config of text": decoder(config="x"),
     "an argument": decoder(exec="x"),
     "a tokenizer of numbers": {"tokenizer": 5},
-    "a tokenizer of nothing": {"tokenizer": "{}"},
     "a deep tokenizer": {"tokenizer": DEEP},
     "a version": {"version": [9]},
 }
@@ -139,11 +127,9 @@ def test_a_signed_checkpoint_that_lies_about_its_parts(lie, whole, tmp_path):
 
 RUN_LIES = {
     "nothing": {},
-    "texts": {"config": "x", "history": "y"},
     "a misspelt field": {"config": {"steps": 1, "betas": [0.9, 0.98], "stpes": 2}},
     "words for losses": {"history": {"losses": ["a"], "learning_rates": [], "gradient_norms": []}},
     "never saved": {"checkpoint_every": 0},
-    "sometimes validated": {"validate_every": "often"},
 }
 
 
@@ -170,14 +156,11 @@ HEADERS = {
     "overlapping": {"a": entry(), "b": entry(begin=4, end=12)},
     "beyond the end": {"a": entry(shape=(HUGE,), end=4 * HUGE)},
     "a shape that overflows": {"a": entry(shape=(2**62, 2**62))},
-    "an unknown type": {"a": entry(dtype="EVIL")},
     "duplicate names": b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},'
     b'"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}',
     "numbers for texts": {"__metadata__": {"a": 1}},
     "deep": DEEP.encode(),
     "no text": b"\xff\xfe",
-    "half a pair": b'{"\\ud800": 1}',
-    "nothing": {},
 }
 
 
@@ -193,25 +176,22 @@ def test_safetensors_that_lie(header, tmp_path):
 # Pickles
 
 
-class Runs:
+class RunsCommand:
     """Would leave a file behind if it were unpickled."""
 
-    def __init__(self, path, call):
-        self.path, self.call = path, call
+    def __init__(self, path):
+        self.path = path
 
     def __reduce__(self):
-        return self.call, (str(self.path),)
+        return os.system, (f"touch {self.path}",)
 
 
 BOMBS = {
-    "makes a folder": lambda harm: pickle.dumps(Runs(harm, os.mkdir)),
-    "runs a command": lambda harm: pickle.dumps(Runs(f"touch {harm}", os.system)),
+    "runs a command": lambda harm: pickle.dumps(RunsCommand(harm)),
     "imports": lambda harm: b'cbuiltins\nexec\n(S\'open("%s", "w")\'\ntR.' % str(harm).encode(),
     "takes memory": lambda harm: b"cbuiltins\nbytearray\n(L1000000000000L\ntR.",
     "is deep": lambda harm: b"(" * 50_000 + b".",
-    "has no end": lambda harm: b"\x80\x04\x8c\xff",
     "an archive": lambda harm: b"PK\x03\x04" + bytes(100),
-    "nothing": lambda harm: b"",
 }
 
 
@@ -246,28 +226,18 @@ def copied(folder: Path, new: Path) -> Path:
 
 FILES = {  # changed fields of the config, or a file
     "vocab.json of texts": ("vocab.json", '{"a": "1"}'),
-    "vocab.json of nothing": ("vocab.json", '{"a": null}'),
     "vocab.json, deep": ("vocab.json", DEEP),
     "tokens without ids": ("tokenizer.json", '{"added_tokens": [{}]}'),
-    "tokens of text": ("tokenizer.json", '{"added_tokens": "x"}'),
-    "a model of no object": ("tokenizer.json", '{"model": []}'),
     "huge ids": ("vocab.json", '{"a": 1000000000000}'),
-    **{f"a config of {text[:9]!r}": (CONFIG, text) for text in (DEEP, "NaN", "[1]", "\0")},
+    **{f"a config of {text[:9]!r}": (CONFIG, text) for text in (DEEP, "[1]")},
     "a config with many digits": (CONFIG, '{"model_type": ' + "9" * 5000 + "}"),
     "a text": {"vocab_size": "1e9"},
-    "a huge vocabulary": {"vocab_size": HUGE},
     "huge vectors": {"n_embd": HUGE, "n_head": 1},
     "a huge length": {"n_positions": HUGE},
     "many layers": {"n_layer": 10**9},
-    "NaN": {"layer_norm_epsilon": float("nan")},
-    "a list of sizes": {"n_embd": [1]},
-    "an object": {"n_inner": {"a": 1}},
-    "a type of no text": {"model_type": ["gpt2"]},
     "an activation of no text": {"activation_function": {}},
     "an odd padding": {"pad_token_id": "x"},
     "llama: rope of no object": {"rope_parameters": 5},
-    "llama: rope of text": {"rope_scaling": "dynamic", "rope_parameters": None},
-    "llama: a base of no number": {"rope_parameters": {"rope_theta": []}},
     "llama: no heads": {"num_attention_heads": 0, "head_dim": 4},
 }
 
@@ -282,7 +252,7 @@ def test_a_config_or_a_vocabulary_that_lies(lie, folders, tmp_path):
 
 
 NAMES = ["../../etc/passwd", "/etc/passwd", "..", "a/b", "a\\b", "C:x", "a\0b", "", "x" * 300]
-NAMES += [".hidden", 5, None, ["a"], {"a": "b"}, "\ud800"]
+NAMES += [".hidden", None, ["a"], "\ud800"]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
@@ -290,11 +260,14 @@ def test_an_index_may_not_leave_its_folder(name, tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "model-1.safetensors", "b": name}}))
     assert_refused(parts_of, index, "must be files in its own folder")
-    for listed in ([], "x", 5, None):
-        (tmp_path / "no_list.json").write_text(json.dumps({"weight_map": listed}))
-        assert_refused(parts_of, tmp_path / "no_list.json")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     assert_refused(from_pretrained, tmp_path)
+
+
+@pytest.mark.parametrize("listed", [[], "x", None])
+def test_an_index_without_a_list_of_files_is_refused(listed, tmp_path):
+    (tmp_path / "no_list.json").write_text(json.dumps({"weight_map": listed}))
+    assert_refused(parts_of, tmp_path / "no_list.json")
 
 
 # Sizes

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from datetime import date
 from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
@@ -89,28 +88,23 @@ def test_wherever_a_lesson_opens_it_is_the_learners_copy(tmp_path):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     subprocess.run(["./postBuild"], cwd=course, env={**os.environ, "PATH": path}, check=True)
     container = json.loads(read(".devcontainer/devcontainer.json"))
-    settings = json.loads(read(".vscode/settings.json"))
-    assert (ROOT / settings["python.testing.pytestArgs"][-1]).exists()
     for command in ("onCreateCommand", "postCreateCommand"):
         make, target = container[command].split()
         assert make == "make" and f"\n{target}:" in read("Makefile")
     assert container["waitFor"] == "postCreateCommand"  # before it opens anything
-    assert "tools.my_lessons" in read("Makefile").split("\nmy-lessons:")[1].split("\n\n")[0]
-    assert "python -m tools.my_lessons" in (course / "postBuild").read_text()
-    for name in container["customizations"]["codespaces"]["openFiles"]:
-        assert name.startswith("my_lessons/") and (course / name).exists()
     (binder,) = services("https://host.org/a/b", "03_attention.ipynb")
     opened = unquote(binder).split("urlpath=lab/tree/")[1].removesuffix(")")
-    assert opened.startswith("my_lessons/") and (course / opened).exists()
-    read_only = settings["files.readonlyInclude"]
+    for name in (*container["customizations"]["codespaces"]["openFiles"], opened):
+        assert name.startswith("my_lessons/") and (course / name).exists()
+    read_only = json.loads(read(".vscode/settings.json"))["files.readonlyInclude"]
     assert all(any(path.match(one) for one in read_only) for path in lesson_files())
 
 
 HOME = "/".join(("", "home", "anna"))
 LEFT_BY_OPENING = """
 .ipynb_checkpoints/03_attention-checkpoint.ipynb .03_attention.ipynb.swp .~03_attention.ipynb
-03_attention-Copy1.ipynb Untitled.ipynb my_progress.json my_transformer/test_lesson_03.py
-my_model.safetensors runs/step_100.safetensors picture.png notes.md
+03_attention-Copy1.ipynb my_progress.json my_transformer/test_lesson_03.py notes.md
+my_model.safetensors runs/step_100.safetensors picture.png
 """.split()
 
 
@@ -148,8 +142,5 @@ def test_the_latest_release_is_the_version_everywhere_and_the_citation_says_the_
     assert (latest, day) == (PROJECT["version"], CITATION["date-released"])
     *_, installed = distributions(name="transformer_lesson")  # before it may lie an older build's
     assert CITATION["version"] == PROJECT["version"] == installed.version
-    assert date.fromisoformat(day) >= date(2026, 11, 21)
-    assert CITATION["cff-version"] == "1.2.0" and CITATION["type"] == "software"
-    assert CITATION["message"] and CITATION["title"] == "Transformer Lesson"
     assert CITATION.get("repository-code") == PROJECT.get("urls", {}).get("Repository")
     assert CITATION["license"] == PROJECT["license"] and CITATION["authors"] == PROJECT["authors"]

@@ -11,33 +11,12 @@ def _(next_word, source):
     return answers[: answers.index("<eos>")]
 
 
-@right("write_translation")  # keeps a text, and hands over its words
-def _(next_word, source):
-    text = ""
-    while True:
-        word = next_word(source, text.split())
-        if word == "<eos>":
-            return text.split()
-        text = text + " " + word
-
-
 @right("write_translation")  # asks twice for each word, by name, with a copy of the list
 def _(next_word, source):
     written = []
     while next_word(source, written) != "<eos>":
         written.append(next_word(written=list(written), source=source))
     return written
-
-
-@right("write_translation")  # a generator, and tuples instead of lists
-def _(next_word, source):
-    def answers():
-        so_far = ()
-        while (word := next_word(source, so_far)) != "<eos>":
-            yield word
-            so_far += (word,)
-
-    return tuple(answers())
 
 
 @wrong("write_translation", "unusual", "a generator instead of a list")
@@ -52,17 +31,6 @@ def _(next_word, source):
 def _(next_word, source):
     written = []
     while len(written) < 15:
-        word = next_word(source, written)
-        if word == "<eos>":
-            break
-        written.append(word)
-    return written
-
-
-@wrong("write_translation", "unusual", "a limit of eight words")
-def _(next_word, source):
-    written = []
-    for _ in range(8):
         word = next_word(source, written)
         if word == "<eos>":
             break

@@ -7,15 +7,6 @@ from tests.exercises.answers import right, wrong
 
 @right("false_alarms")
 def _(differences, rule):
-    """Number by number in binary."""
-    n, alarms = len(differences), 0
-    for pattern in range(2**n):
-        alarms += rule([x if pattern >> i & 1 else -x for i, x in enumerate(differences)])
-    return alarms / 2**n
-
-
-@right("false_alarms")
-def _(differences, rule):
     signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * len(differences))
     return torch.tensor([rule(row) for row in signs * torch.tensor(differences)]).float().mean()
 
@@ -27,8 +18,3 @@ def _(differences, rule):
         lists.append([*differences])
         lists[-1][i] *= -1
     return sum(map(rule, lists)) / len(lists)
-
-
-@wrong("false_alarms", "unusual", "rule turned around instead of the differences")
-def _(differences, rule):
-    return (rule(differences) + (not rule(differences))) / 2

@@ -9,7 +9,6 @@ def write_translation(next_word, source):
 # %% 01 apply_byte_pairs
 import re
 
-
 def apply_byte_pairs(word, merges):
     text = f" {' '.join(word)} "
     for pair in merges:
@@ -21,7 +20,6 @@ def apply_byte_pairs(word, merges):
 # %% 01 train_byte_pairs
 from collections import Counter
 from itertools import pairwise
-
 
 def train_byte_pairs(counts, n_merges):
     merges = []
@@ -44,12 +42,19 @@ def nearest_neighbors(vectors):
 
 
 # %% 02 sinusoidal_encoding
+def angle_at(pos, i, d_model, base):
+    return pos / base ** (2 * i / d_model)
+
 def sinusoidal_encoding(n_positions, d_model, base=10000.0):
-    speed = base ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-    angle = torch.outer(torch.arange(n_positions, dtype=torch.float64), speed)
-    return (
-        torch.view_as_real(torch.polar(torch.ones_like(angle), angle)).flip(-1).flatten(1).float()
-    )
+    PE = []
+    for pos in range(n_positions):
+        row = []
+        for i in range(d_model // 2):
+            angle = angle_at(pos, i, d_model, base)
+            row.append(math.sin(angle))
+            row.append(math.cos(angle))
+        PE.append(row)
+    return torch.tensor(PE)
 
 
 # %% 02 rotation_between
@@ -76,13 +81,19 @@ def attention_scores(Q, K):
 
 
 # %% 03 scaled_dot_product_attention
+VERY_LOW = -1e9  # e to the power of this is 0
+
 def scaled_dot_product_attention(Q, K, V, mask=None):
-    scores = torch.einsum("...qd,...kd->...qk", Q, K) * Q.size(-1) ** -0.5
+    scores = torch.matmul(Q, K.transpose(-2, -1)) / math.sqrt(Q.shape[-1])
     if mask is None:
-        weights = scores.softmax(dim=-1)
+        weights = torch.softmax(scores, dim=-1)
     else:
-        weights = torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(dim=-1) * mask
-    return torch.einsum("...qk,...kv->...qv", weights, V), weights
+        hidden = mask == False
+        scores = scores.masked_fill(hidden, VERY_LOW)
+        weights = torch.softmax(scores, dim=-1)
+        weights = weights.masked_fill(hidden, 0.0)  # for rows that see nothing
+    output = torch.matmul(weights, V)
+    return output, weights
 
 
 # %% 04 role_head
@@ -94,12 +105,22 @@ def role_head(n_places):
 
 # %% 04 split_heads
 def split_heads(x, n_heads):
-    return x.unflatten(-1, (n_heads, -1)).movedim(-2, -3)
+    d_model = x.shape[2]
+    d_head = d_model // n_heads
+    heads = []
+    for h in range(n_heads):
+        start = h * d_head
+        end = start + d_head
+        heads.append(x[:, :, start:end])
+    return torch.stack(heads, dim=1)
 
 
 # %% 04 merge_heads
 def merge_heads(x):
-    return torch.cat(x.unbind(1), dim=-1)
+    heads = []
+    for h in range(x.shape[1]):
+        heads.append(x[:, h])
+    return torch.cat(heads, dim=2)
 
 
 # %% 04 multi_head_attention
@@ -115,12 +136,19 @@ def feed_forward(x, W_1, b_1, W_2, b_2):
 
 # %% 05 layer_norm
 def layer_norm(x, gamma, beta, epsilon):
-    return F.layer_norm(x, gamma.shape, gamma, beta, eps=epsilon)
+    d_model = x.shape[-1]
+    mean = x.sum(dim=-1, keepdim=True) / d_model
+    difference = x - mean
+    variance = (difference * difference).sum(dim=-1, keepdim=True) / d_model
+    normal = difference / torch.sqrt(variance + epsilon)
+    return normal * gamma + beta
 
 
 # %% 05 residual_branch
 def residual_branch(x, sublayer, norm):
-    return norm(x + sublayer(x))
+    O = sublayer(x)
+    total = x + O
+    return norm(total)
 
 
 # %% 06 encoder_block
@@ -130,7 +158,13 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
 
 # %% 06 padding_mask
 def padding_mask(ids, pad_id):
-    return ids.ne(pad_id)[:, None, None]
+    mask = []
+    for sentence in ids.tolist():
+        is_word = []
+        for token in sentence:
+            is_word.append(token != pad_id)
+        mask.append([[is_word]])
+    return torch.tensor(mask)
 
 
 # %% 06 encoder_forward
@@ -161,48 +195,35 @@ def causal_mask(n):
 
 # %% 07 cross_attention
 def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
-    Q = torch.einsum("btm,mhd->bhtd", y, W_Q.unflatten(1, (n_heads, -1)))
-    K = torch.einsum("bsm,mhd->bhsd", memory, W_K.unflatten(1, (n_heads, -1)))
-    V = torch.einsum("bsm,mhd->bhsd", memory, W_V.unflatten(1, (n_heads, -1)))
-    heads = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask)
-    return torch.einsum("bhtd,hdm->btm", heads, W_O.unflatten(0, (n_heads, -1)))
+    Q = split_heads(y @ W_Q, n_heads)
+    K = split_heads(memory @ W_K, n_heads)
+    V = split_heads(memory @ W_V, n_heads)
+    heads = scaled_dot_product_attention(Q, K, V, mask)[0]
+    return merge_heads(heads) @ W_O
 
 
 # %% 07 decoder_forward
-def _emils_places(n, table):
-    d = table.size(1)
-    angle = torch.outer(torch.arange(n).double(), 1e4 ** (-torch.arange(0, d, 2).double() / d))
-    return (
-        torch.view_as_real(torch.polar(torch.ones_like(angle), angle)).flip(-1).flatten(1).to(table)
-    )
-
-
-def _emils_attention(asks, answers, matrices, h, **options):
-    W_Q, W_K, W_V, W_O = matrices
-    Q, K, V = (
-        (x @ W).unflatten(-1, (h, -1)).movedim(2, 1)
-        for x, W in ((asks, W_Q), (answers, W_K), (answers, W_V))
-    )
-    return F.scaled_dot_product_attention(Q, K, V, **options).movedim(1, 2).flatten(2) @ W_O
-
-
 def decoder_forward(target_ids, memory, source_ids, weights):
-    table, h = weights.target_table, weights.n_heads
-    H = F.embedding(target_ids, table) * table.size(1) ** 0.5 + _emils_places(
-        target_ids.size(1), table
-    )
-    source_words = source_ids.ne(weights.pad_id)[:, None, None]
+    look_ahead = causal_mask(target_ids.shape[1])
+    padding = padding_mask(source_ids, weights.pad_id)
+    Y = embed(target_ids, weights.target_table)
+    Z = Y + sinusoidal_encoding(Y.shape[1], Y.shape[2])
     for block in weights.decoder:
-        W_1, b_1, W_2, b_2 = block.feed_forward
-        norm_1, norm_2, norm_3 = (
-            lambda x, pair=pair: F.layer_norm(x, x.shape[-1:], *pair) for pair in block.norms
-        )
-        H = norm_1(H + _emils_attention(H, H, block.self_attention, h, is_causal=True))
-        H = norm_2(
-            H + _emils_attention(H, memory, block.cross_attention, h, attn_mask=source_words)
-        )
-        H = norm_3(H + F.linear(F.linear(H, W_1.T, b_1).relu(), W_2.T, b_2))
-    return torch.einsum("btd,dv->btv", H, weights.projection)
+
+        def self_attend(y):
+            return multi_head_attention(y, *block.self_attention, weights.n_heads, look_ahead)
+
+        def cross_attend(y, memory):
+            return cross_attention(y, memory, *block.cross_attention, weights.n_heads, padding)
+
+        def network(y):
+            return feed_forward(y, *block.feed_forward)
+
+        norms = []
+        for gamma, beta in block.norms:
+            norms.append(lambda y, gamma=gamma, beta=beta: layer_norm(y, gamma, beta, 1e-5))
+        Z = decoder_block(Z, memory, self_attend, cross_attend, network, *norms)
+    return Z @ weights.projection
 
 
 # %% 07 leaks_future
@@ -274,7 +295,6 @@ def top_p_filter(logits, p):
 # %% 09 legal_next
 import re
 
-
 def legal_next(written, tokens):
     letter = r"[^\W\d_]"
     parts = [*map(re.escape, '{"word": "'), letter, f"{letter}*", *'", "gender": "', *("[mfn]", '"', "}")]
@@ -334,7 +354,6 @@ def write_on(next_logits, ids, draws, length, temperature=1.0):
 
 # %% 10 fit_power_law
 import numpy as np
-
 
 def fit_power_law(sizes, losses, floors):
     n, loss, floor = np.array(sizes), np.array(losses), np.array(floors)

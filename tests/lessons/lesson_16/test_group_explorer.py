@@ -82,6 +82,8 @@ def test_advantages_are_those_of_the_loss_divided_or_not(show):
 def test_a_turned_reward_is_worth_something_and_equal_ones_teach_nothing(show):
     page = show(GroupExplorer(stage=4, prompt=1))
     assert page.title == "All 8 rewards are 0: this group teaches nothing"
+    before = [one for one in page.told() if ", after the step" in one]
+    assert all(one.split(": ")[1].split(",")[0] == one.split()[-1] for one in before)
     page.click("answer 2, reward 0")
     assert page.get("flipped") == [9] and page.title.startswith("A step takes the first")
     page.click("answer 2, reward 1, turned around")
@@ -95,11 +97,15 @@ def test_answers_come_one_by_one_and_where_each_leaves_the_right_one_is_marked(s
     for i, answer in enumerate(group["answers"]):
         for place, k in zip(answer["at"], answer["chosen"], strict=True):
             whole[i] *= torch.tensor(group["contexts"][place]["logits"]).softmax(-1)[k]
-    expected = [
-        f"answer {i}, drawn 1 of 3 times, {3 * p:.2f} to be" for i, p in enumerate(whole, 1)
-    ]
-    told = [one for one in page.told() if "to be expected" in one]
-    agree([one.removesuffix(" expected") for one in told], expected)
-    page.set(drawn=8)
+    for drawn, times in ((3, [1, 1, 1]), (8, [3, 1, 3, 1, 3, 3, 3, 3])):
+        page.set(drawn=drawn)
+        expected = [
+            f"answer {i + 1}, drawn {n} of {drawn} times, {drawn * whole[i]:.2f} to be expected"
+            for i, n in enumerate(times)
+        ]
+        agree([one for one in page.told() if "to be expected" in one], expected)
     marked = [one for one in page.told() if one.endswith("leaves the right answer")]
     assert [one.split(" after ")[0] for one in marked] == WRONG
+    page.set(drawn=3)
+    page.click("answer 1, “heute” after “the start”")
+    assert page.get("drawn") == 8

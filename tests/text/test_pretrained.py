@@ -64,13 +64,23 @@ def test_a_typed_mark_is_no_mark(tmp_path):
     [
         (lambda words: words.encode("a", add_special=True), "no bos_id, but one is needed here"),
         (lambda words: epoch([Pair("a", "b")], words, 1), "This tokenizer has no eos_id"),
-        (lambda words: chat_prompt(words, [{"role": "user"}]), "role is 'role', but .* as pairs"),
+        (
+            lambda words: chat_prompt(words, [{"role": "user", "content": "a"}]),
+            "role is 'role', but .* as pairs",
+        ),
         (lambda words: words.to_json(), "kept in the file that it came from"),
     ],
 )
 def test_what_a_tokenizer_has_no_token_or_form_for_is_refused(use, message, unchecked):
     with pytest.raises(ValueError, match=message):
         use(PretrainedTokenizer(byte_pairs(), {}))
+
+
+def test_tokens_are_shown_as_those_of_the_course():
+    chat = PretrainedTokenizer(byte_pairs(("Ġ", "t"), ("Ã", "¼")), {})
+    assert chat.tokens("ü to\n") == ["ü", "␣t", "o", "\\n"]
+    assert chat.token(0) == "<|im_start|>"
+    assert chat.tokens("é") == ["\\xc3", "\\xa9"]
 
 
 def test_what_is_no_tokenizer_is_refused(tmp_path):

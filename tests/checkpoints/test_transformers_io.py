@@ -162,6 +162,17 @@ def test_a_changed_weight_is_found_where_it_is(capsys):
     assert f"first layer that differs is {where}" in capsys.readouterr().out
 
 
+def test_a_comparison_leaves_modes_and_random_numbers_alone():
+    theirs = made().train()
+    before = torch.get_rng_state()
+    ours = from_pretrained(theirs)
+    assert torch.equal(before, torch.get_rng_state())
+    theirs.transformer.h[0].eval()
+    modes = [part.training for part in theirs.modules()]
+    compare_layers(ours, theirs, torch.tensor([[5, 6]]), quiet=True)
+    assert [part.training for part in theirs.modules()] == modes and not ours.training
+
+
 LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}
 HIGH = {"rope_type": "default", "rope_theta": "high"}
 NOT_OURS = {
@@ -189,6 +200,19 @@ def test_what_our_models_cannot_represent_is_refused_by_its_field(family, field,
     with pytest.raises(ValueError, match=field) as caught:
         from_pretrained(directory)
     assert str(caught.value).startswith(f"{directory}: ")
+
+
+def test_a_gguf_quantization_that_the_library_has_undone_is_none(tmp_path):
+    theirs = made("llama")
+    theirs.config.quantization_config = {"quant_method": "gguf", "dequantize": False}
+    assert_same(from_pretrained(theirs), theirs, family="llama")
+    directory, _ = saved(tmp_path, "llama")
+    edit(directory, quantization_config={"quant_method": "gguf"})
+    from_pretrained(directory)
+    blocks = {"model.layers.0.mlp.up_proj.weight": torch.zeros(3, 20, dtype=torch.uint8)}
+    change_tensors(directory, lambda tensors: tensors | blocks)
+    with pytest.raises(ValueError, match="quantization_config is {'quant_method': 'gguf'}, but"):
+        from_pretrained(directory)
 
 
 @pytest.mark.parametrize(("family", "prefix"), [("gpt2", ""), ("bert base", "bert.")])

@@ -67,6 +67,18 @@ def test_requests_come_and_go_while_others_write_and_their_pages_lie_scattered()
     assert server.run() == wanted and scattered > 20 and waited > 20
 
 
+def test_who_came_last_gives_its_pages_back_loses_no_word_and_no_place_in_the_queue():
+    model = lively(DecoderOnlyTransformer, pad_id=None)
+    server, requests, numbers = Server(model, 4, 2, eos_ids=()), ([4, 7], [3, 5], [6, 8]), []
+    for ids in requests:
+        server.ask(ids, 6)  # each will need four pages
+    while server.running or server.waiting:
+        server.step()
+        numbers.append([request.number for request in server.running])
+    assert numbers[:4] == [[0, 1, 2], [0, 1], [0, 1], [0]] and list(server.written) == [0, 1, 2]
+    assert server.run() == [generate(model, ids, 6, eos_id=None).ids[0] for ids in requests]
+
+
 def test_it_ends_at_its_own_eos_and_never_writes_a_pad():
     model = lively(DecoderOnlyTransformer, tie_embeddings=False)
     with torch.no_grad():

@@ -15,12 +15,32 @@ from transformer_lesson.model.transformers import (
     EncoderOnlyTransformer,
 )
 
+ATTENTION = ["queries", "keys", "values", "scores", "weights", "heads"]
 IDS = torch.tensor([[3, 1, 4, 1, 5]])
-ATTENTION = ("queries", "keys", "values", "scores", "weights", "heads")
-BLOCK = [f"decoder.1.self_attention.{name}" for name in ATTENTION]
-BLOCK += [f"decoder.1.{name}" for name in ("after_attention", "feed_forward.hidden", "output")]
-KINDS = (EncoderOnlyTransformer, DecoderOnlyTransformer, EncoderDecoderTransformer)
-POINTS = hook_point_names(EncoderDecoderTransformer(small_config()))
+
+
+def block(prefix: str, *attentions: str) -> list[str]:
+    names = []
+    for kind in attentions or ("self_attention",):
+        after = kind if attentions else "attention"
+        names += [*(f"{kind}.{name}" for name in ATTENTION), f"after_{after}"]
+    return [f"{prefix}.{name}" for name in (*names, "feed_forward.hidden", "output")]
+
+
+def embedding(prefix: str = "") -> list[str]:
+    return [f"{prefix}embedding.tokens", f"{prefix}embedding.output"]
+
+
+BOTH = ("self_attention", "cross_attention")
+ENCODER = block("encoder.0") + block("encoder.1")
+NAMES = {
+    EncoderOnlyTransformer: embedding() + ENCODER,
+    DecoderOnlyTransformer: [*embedding(), *block("decoder.0"), *block("decoder.1"), "logits"],
+    EncoderDecoderTransformer: [
+        *(embedding("source_") + ENCODER + embedding("target_")),
+        *(block("decoder.0", *BOTH) + block("decoder.1", *BOTH) + ["logits"]),
+    ],
+}
 
 
 def build(kind, **changes):
@@ -43,12 +63,12 @@ def hooks(model: nn.Module) -> int:
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", NAMES)
 def test_names_come_in_the_order_of_computation_and_the_output_stays(kind, positions):
     model = build(kind, positions=positions, pad_id=1)
     output, run = recorded(model)
-    assert sorted(hook_point_names(model)) == sorted(run)
-    assert kind is not DecoderOnlyTransformer or [*run][-10:] == [*BLOCK, "logits"]
+    assert list(run) == NAMES[kind]
+    assert sorted(hook_point_names(model)) == sorted(NAMES[kind])
     assert_equal(output, call(model))
 
 
@@ -69,6 +89,8 @@ def test_recorded_quantities_fit_together(norm_position):
     added = first.feed_forward.W_2(run["decoder.0.feed_forward.hidden"])
     output = after + added if norm_position == "pre" else first.norm_2(after + added)
     assert_equal(run["decoder.0.output"], output)
+    last = model.decoder_norm(run["decoder.1.output"])
+    assert_equal(run["logits"], model.projection(last))
     assert torch.equal(run["logits"], logits)
 
 
@@ -82,7 +104,7 @@ def test_recorded_tensors_are_detached_and_gradients_flow_through_a_replacement(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize("name", NAMES[EncoderDecoderTransformer])
 def test_a_point_patched_with_its_own_value_changes_nothing_and_ablated_much(name):
     model = build(EncoderDecoderTransformer)
     output, run = recorded(model)
@@ -102,6 +124,7 @@ NEAR = "no point named 'encoder.0.self_attention.weight'; near it: .*attention.w
     [
         ("encoder.0.output", lambda x: x[:, :1], SHAPE.format(r"\(1, 1, 12\)")),
         ("encoder.0.output", lambda x: None, SHAPE.format("NoneType")),
+        ("encoder.0.output", lambda x: 0.0, SHAPE.format("float")),
         ("encoder.0.self_attention.weight", torch.zeros_like, NEAR),
     ],
 )
@@ -122,16 +145,27 @@ def test_hooks_are_there_inside_the_block_and_gone_after_it_and_after_an_excepti
         raise ZeroDivisionError
     assert hooks(model) == 0
     assert not any(block.self_attention.weights.watched for block in model.encoder)
+    with record(model) as outer:  # an inner one leaves it at work
+        recorded(model)
+        model(IDS, IDS[:, :2])
+    assert outer["logits"].shape == (1, 2, 13) and hooks(model) == 0
 
 
-@pytest.mark.parametrize("kind", ["forward", "forward_pre", "full_backward", "full_backward_pre"])
+@pytest.mark.parametrize(
+    "kind", ["forward", "forward_pre", "full_backward", "full_backward_pre", "module_forward"]
+)
 def test_every_kind_of_hook_on_the_weights_is_called(kind):
     """The fused kernel never makes the weights: it steps aside for whoever waits for them."""
     attention, x = MultiHeadAttention(12, 2), torch.randn(1, 3, 12, requires_grad=True)
-    called = []
-    getattr(attention.weights, f"register_{kind}_hook")(lambda *_: called.append(kind))
-    attention(x, x, x).sum().backward()
-    assert called == [kind]
+    owner, called = nn.modules.module if kind == "module_forward" else attention.weights, []
+    register = getattr(owner, f"register_{kind}_hook")
+    handle = register(lambda module, *_: called.append(module))
+    try:
+        attention(x, x, x).sum().backward()
+    finally:
+        handle.remove()
+    assert attention.weights in called
+    assert not attention.weights.watched
 
 
 def test_what_was_not_recorded_is_answered_with_what_is_near_or_what_to_do(unchecked):
@@ -141,3 +175,7 @@ def test_what_was_not_recorded_is_answered_with_what_is_near_or_what_to_do(unche
     with pytest.raises(ValueError, match="a Linear has no hook points, so nothing of it can be"):
         with record(nn.Linear(2, 2)):
             pass
+    with record(DecoderOnlyTransformer(small_config())) as run:
+        pass
+    with pytest.raises(KeyError, match="call the model inside .* own functions take `as_the_pack"):
+        run["logits"]

@@ -48,6 +48,15 @@ def test_a_resumed_run_keeps_the_precision(name, faster, tmp_path):
     assert history.losses == whole.losses and history.precision == name
 
 
+def test_timing_leaves_no_trace():
+    model = model_of("translator")
+    before, state = weights(model), torch.get_rng_state()
+    seconds = precision.seconds_of_each(model, batch_of("translator"), short(), loop.backward)
+    assert set(seconds) == set(precision.PRECISIONS) and min(seconds.values()) > 0
+    assert torch.equal(weights(model), before) and torch.equal(torch.get_rng_state(), state)
+    assert all(weight.grad is None for weight in model.parameters()) and not model.training
+
+
 @pytest.mark.slow
 def test_one_variable_makes_it_the_same_everywhere(monkeypatch, faster):
     faster("bfloat16")

@@ -86,20 +86,19 @@ def test_every_kind_of_metadata(tmp_path):
     assert (metadata["text"], metadata["texts"], metadata["none"]) == ("日本", ["", "b"], [])
 
 
-def test_shapes_places_and_alignments(tmp_path):
-    alignment, tensors = (
-        64,
-        {
-            "a": np.arange(3, dtype="<f4"),
-            "b": np.arange(2 * 3 * 5, dtype="<f4").reshape(2, 3, 5),
-            "c": np.ones((1, 1, 1, 7), dtype="<f4"),
-        },
-    )
+@pytest.mark.parametrize("alignment", [8, 32, 64])
+def test_shapes_places_and_alignments(alignment, tmp_path):
+    tensors = {
+        "a": np.arange(3, dtype="<f4"),
+        "b": np.arange(2 * 3 * 5, dtype="<f4").reshape(2, 3, 5),
+        "c": np.ones((1, 1, 1, 7), dtype="<f4"),
+    }
     data = gguf({"general.alignment": alignment}, tensors, alignment)
     file = read_gguf(written(tmp_path, data))
     assert list(file.table) == ["a", "b", "c"] and file.table["b"].format.name == "F32"
     for name, numbers in tensors.items():
         assert torch.equal(file.tensor(name), torch.tensor(numbers))
+    assert file.blocks("a").shape == (3, 4)
 
 
 def test_what_is_no_gguf_file(tmp_path):
@@ -158,10 +157,13 @@ def test_a_sparse_file_has_no_endless_header(tmp_path):
         ([text("a") + struct.pack("<IIQ", 9, 9, 1)], [], "of the kind 9, but numbers are one of"),
         ([pair("a", 1), pair("a", 2)], [], "'a' appears twice in its header"),
         ([pair("general.alignment", 0)], [], "general.alignment is 0, but it must be a multiple"),
+        ([pair("general.alignment", "8")], [], "general.alignment is '8', but it"),
         ([], [row("W", (8,), F32, 0)] * 2, "'W' appears twice in its header"),
         ([], [row("W", (), F32, 0)], "'W': it has 0 axes, but it must have 1 to 4"),
+        ([], [row("W", (1,) * 5, F32, 0)], "'W': it has 5 axes, but it must have 1 to 4"),
         ([], [row("W", (32,), 14, 0)], "'W': its numbers have the format 14, but only 0 (F32), 3"),
         ([], [row("W", (48,), Q4_1, 0)], "rows of 48 numbers from byte 0, but they must fill"),
+        ([], [row("W", (8,), F32, 8)], "from byte 8, but they must fill blocks of 1 and begin"),
         ([], [row("W", (0, 8), F32, 0)], "but it must hold numbers"),
         ([], [row("W", (33,), F32, 0)], "but it must hold numbers, begin after 'header'"),
         ([], [row("a", (16,), F32, 0), row("b", (8,), F32, 32)], "'b' lies at bytes 128 to 160, "),
@@ -170,3 +172,12 @@ def test_a_sparse_file_has_no_endless_header(tmp_path):
 )
 def test_what_cannot_be_is_refused(pairs, rows, message, tmp_path):
     assert message in refusal(tmp_path, whole(pairs, rows, bytes(128)))
+
+
+def test_a_file_that_shrinks_after_its_header_was_read(tmp_path):
+    path = written(tmp_path, gguf({}, {"W": BLOCK}))
+    file = read_gguf(path)
+    with open(path, "r+b") as stream:
+        stream.truncate(path.stat().st_size - 1)
+    with pytest.raises(ValueError, match="model.gguf ends within W: get the file again"):
+        file.tensor("W")

@@ -2,17 +2,26 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from tests.checkpoints.families import inputs_of
 from tests.checkpoints.gguf_files import gguf
-from tests.checkpoints.llama_files import LINES, llama_file, small_llama, trained, vocabulary_file
+from tests.checkpoints.llama_files import (
+    LINES,
+    llama_file,
+    neighbors_from_halves,
+    small_llama,
+    trained,
+    vocabulary_file,
+)
 from transformer_lesson.checkpoints import compare_layers, from_pretrained, llama_cpp
-from transformer_lesson.checkpoints.llama_cpp import packed_llama
+from transformer_lesson.checkpoints.llama_cpp import halves_from_neighbors, packed_llama
 from transformer_lesson.generation import generate
 from transformer_lesson.model.packed import FourBitLinear as PACKED
+from transformer_lesson.model.positions import apply_rotary
 
 
 def saved(tmp_path, metadata: dict, tensors: dict):
@@ -35,6 +44,17 @@ def test_logits_equal_the_librarys(seed, tmp_path):
     assert ours.config.norm_epsilon == theirs.config.rms_norm_eps  # not its nearest in 32 bits
 
 
+def test_rows_in_halves_turn_as_neighbors_did():
+    W, x, positions = torch.randn(2 * 6, 5), torch.randn(7, 5), torch.arange(7)
+    neighbors = torch.tensor(neighbors_from_halves(W.numpy(), 2))
+    assert torch.equal(halves_from_neighbors(neighbors, 2), W)
+    head = (x @ neighbors[:6].T).view(7, 3, 2)  # llama.cpp's: pairs of neighbors
+    angle = positions[:, None] * 10000.0 ** (-torch.arange(3) / 3)
+    turned = torch.view_as_complex(head) * torch.polar(torch.ones_like(angle), angle)
+    ours = apply_rotary(x @ W[:6].T, positions, 10000.0)
+    assert torch.allclose(torch.cat([turned.real, turned.imag], dim=1), ours, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -42,6 +62,8 @@ def test_logits_equal_the_librarys(seed, tmp_path):
         ({"llama.block_count": None}, "has no llama.block_count: it is not complete"),
         ({"llama.block_count": 2**31}, "d_model is 24, but there are only 3,192 numbers"),
         ({"llama.embedding_length": "24"}, "of the wrong kind or size .TypeError"),
+        ({"llama.attention.head_count": 7}, "value of the wrong kind or size"),
+        ({"llama.attention.head_count_kv": np.arange(3, dtype="<u4")}, "of the wrong kind or size"),
         ({"llama.rope.dimension_count": 2}, "head_dim is 2, but our model can only represent"),
         ({"llama.rope.scaling.type": "yarn"}, "rope_scaling has rope_type 'yarn'"),
         ({"llama.rope.freq_base": "high"}, "rope_theta is 'high', but it must be a number > 0"),
@@ -56,7 +78,6 @@ def test_metadata_that_our_model_cannot_represent(changes, message, tmp_path):
 
 SIZES = {"hidden_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1}
 SIZES |= {"intermediate_size": 96, "head_dim": 32, "vocab_size": 40}
-TOO_DEEP = {"llama.block_count": 2**31}
 
 
 @pytest.mark.parametrize(
@@ -65,6 +86,8 @@ TOO_DEEP = {"llama.block_count": 2**31}
         (from_pretrained, "", "blk.0.ffn_exps.weight", "extra: model.layers.0.ffn_exps.weight"),
         (from_pretrained, "blk.0.ffn_up.weight", "", "missing: model.layers.0.mlp.up_proj.weight"),
         (from_pretrained, "", "model.norm.weight", "'model.norm.weight' is a second 'model.norm"),
+        (from_pretrained, "token_embd.weight", "", "has no token_embd.weight: it is not complete"),
+        (packed_llama, "", "blk.0.ffn_exps.weight", "more than a Llama's tensors: .*ffn_exps"),
         (packed_llama, "blk.0.ffn_up.weight", "", "no decoder.0.feed_forward.W_up.weight of shape"),
         (packed_llama, "", "decoder_norm.weight", "more than a Llama's tensors"),
     ],
@@ -76,8 +99,12 @@ def test_missing_and_unknown_tensors_are_named(read, lost, added, message, tmp_p
         tensors[added] = tensors["output_norm.weight"]
     with pytest.raises(ValueError, match=message):
         read(saved(tmp_path, metadata, tensors))
+
+
+def test_a_packed_llama_has_no_more_layers_than_its_file(tmp_path):
+    path = saved(tmp_path, *llama_file(small_llama(**SIZES), **{"llama.block_count": 2**31}))
     with pytest.raises(ValueError, match="there are only"):
-        packed_llama(saved(tmp_path, *llama_file(small_llama(**SIZES), **TOO_DEEP)))
+        packed_llama(path)
 
 
 @pytest.fixture
@@ -100,6 +127,8 @@ def test_a_packed_llama_computes_what_the_file_says(plain, in_four_bits, monkeyp
     expected, logits = exact(ids), ours(ids)
     assert logits.dtype == torch.bfloat16
     assert (logits - expected).norm() < 0.03 * expected.norm()
+    rows = halves_from_neighbors(torch.arange(64.0)[:, None], 2)[:, 0].long()
+    assert rows.tolist() != list(range(64))  # a model with rows in the file's order would differ
     assert len(generate(ours, ids, 5, eos_id=None).ids[0]) == 5
 
 
@@ -109,6 +138,7 @@ def test_the_tokenizer_is_the_one_that_was_written(tmp_path):
     for line in (*LINES, "x  57\n\n 8's", " \t", "", "\x00é"):
         assert ours.encode(line) == theirs.encode(line).ids
         assert ours.decode(ours.encode(line)) == line
+    assert ours.tokens(" 123") == ["␣", "1", "2", "3"]
     assert ours.tokens("x  5") == ["x", "␣␣", "5"]  # uncut, the second space goes with the number
     assert (ours.bos_id, ours.eos_id, ours.pad_id, ours.unk_id) == (1, 2, 2, 0)
 
@@ -120,7 +150,9 @@ def test_the_tokenizer_is_the_one_that_was_written(tmp_path):
         ({"pre": None}, "its tokenizer is ('gpt2', None), but only"),
         ({"tokens": ["a", "a"]}, "of its 2 tokens 1 differ and 300 have a type, but all must"),
         ({"merges": ["Ġ t", "nothing here"]}, "it merges 'nothing here', but a merge must"),
+        ({"merges": ["Q Z"]}, "it merges 'Q Z', but a merge must make a token of two"),
         ({"merges": None}, "holds a value of the wrong kind or size (KeyError"),
+        ({"tokens": 5}, "holds a value of the wrong kind or size (TypeError"),
         ({"eos_token_id": 300}, "Token id 300 is outside the vocabulary of 300 tokens"),
     ],
 )

@@ -1,5 +1,6 @@
 """What was saved comes back; what was cut off, changed or written by others is refused by name."""
 
+import errno
 import os
 import pickle
 import stat
@@ -31,6 +32,7 @@ from transformer_lesson.checkpoints import (
 from transformer_lesson.checkpoints.albert import AlbertTransformer
 from transformer_lesson.checkpoints.bert import BertTransformer
 from transformer_lesson.checkpoints.marian import MarianTransformer
+from transformer_lesson.files import write_atomically
 from transformer_lesson.model.packed import EightBitLinear
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
 
@@ -66,6 +68,8 @@ MODELS = {
     ),
 }
 TEXTS = ["Der Hund schläft.", "„Öffnen …“", "数 e\u0301 \U0001f600 <eos> \\ \" 'x'", "0" * 70]
+
+
 DECODER = DecoderOnlyTransformer(CONFIG)
 
 
@@ -102,7 +106,17 @@ def test_each_model_comes_back_as_it_was(name, dtype, tmp_path):
     assert loaded.tokenizer is None and loaded.training is None
     names = [name for name, _ in model.named_parameters()]
     assert [name for name, _ in loaded.model.named_parameters()] == names  # tied as before
-    assert len(safetensors.torch.load_file(path)) == len(names)  # tied ones are stored once
+    saved = {tensor.data_ptr() for tensor in model.state_dict().values()}
+    assert saved == {weight.data_ptr() for weight in model.parameters()}  # and nothing is missing
+
+
+def test_tied_weights_are_stored_once_and_fixed_tables_never(tmp_path):
+    path, model = tmp_path / "model.safetensors", EncoderDecoderTransformer(CONFIG)
+    save_checkpoint(path, model)
+    stored = safetensors.torch.load_file(path)
+    assert sum(name.endswith("embedding.weight") for name in stored) == 1
+    assert sum(t.numel() for t in stored.values()) == sum(p.numel() for p in model.parameters())
+    assert all(name.startswith("model.") for name in stored)
 
 
 @pytest.mark.parametrize("kind", [WordTokenizer, CharacterTokenizer, BytePairTokenizer])
@@ -126,13 +140,23 @@ def test_tokenizer_and_training_come_back(kind, tmp_path):
 @given(place=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
 @example(place=0.0, change=1)
 @example(place=0.9999999, change=1)
-def test_one_changed_byte_or_a_cut_anywhere_is_noticed(whole, place, change):
+def test_one_changed_byte_anywhere_is_noticed(whole, place, change):
     data, path = whole
     at = int(place * len(data))
-    assert "is no checkpoint, or only a part of one" in refusal(path, data[:at])
     message = refusal(path, data[:at] + bytes([data[at] ^ change]) + data[at + 1 :])
     header = 8 + int.from_bytes(data[:8], "little")
     assert at < header or "its checksum is not the recorded one" in message
+
+
+@pytest.mark.slow
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(share=st.floats(0, 1, exclude_max=True))
+@example(share=0.0)
+@example(share=0.9999999)
+def test_a_file_cut_off_anywhere_is_noticed(whole, share):
+    data, path = whole
+    message = refusal(path, data[: int(share * len(data))])
+    assert "is no checkpoint, or only a part of one" in message
 
 
 def test_the_same_content_makes_the_same_bytes_and_what_is_added_or_exchanged_is_noticed(
@@ -142,21 +166,33 @@ def test_the_same_content_makes_the_same_bytes_and_what_is_added_or_exchanged_is
     path.write_bytes(data)
     save_checkpoint(tmp_path / "again", *load_checkpoint(path))
     assert (tmp_path / "again").read_bytes() == data
-    refusal(path, data + b"\0")
+    for changed in (data + b"\0", b"\0" + data, data + data):
+        refusal(path, changed)
     header = 8 + int.from_bytes(data[:8], "little")
     assert "checksum" in refusal(path, data[:header] + bytes(len(data) - header))
 
 
+def foreign_files(folder):
+    torch.save({"weights": torch.zeros(3)}, folder / "torch zip")
+    text = b"{}\nThis is no checkpoint at all, but some text.\n"
+    contents = {"pickle": pickle.dumps(Bomb()), "text": text, "empty": b""}
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)
+    told = {"key": {KEY: "{}"}, "no json": {KEY: "[[["}, "pt": {"format": "pt"}}
+    for name, metadata in told.items():
+        safetensors.torch.save_file({"a": torch.zeros(3)}, folder / name, metadata=metadata)
+    return sorted(folder.iterdir())
+
+
 def test_files_of_other_programs_are_refused_by_name(tmp_path):
-    some = {"a": torch.zeros(3)}
-    foreign = {"pickle": pickle.dumps(Bomb()), "text": b"{}\nNo checkpoint, but some text.\n"}
-    for name, metadata in {"key": {KEY: "{}"}, "no json": {KEY: "[[["}, "pt": {"a": "b"}}.items():
-        foreign[name] = safetensors.torch.save(some, metadata)
-    torch.save(some, tmp_path / "torch zip")
-    foreign |= {"empty": b"", "torch zip": (tmp_path / "torch zip").read_bytes()}
-    for name, data in foreign.items():
-        message = refusal(tmp_path / name, data)
-        assert "\n" not in message and ("another program's tensors" in message) == (name == "pt")
+    files = foreign_files(tmp_path)
+    assert len(files) == 7
+    for path in files:
+        with pytest.raises(ValueError) as caught:
+            load_checkpoint(path)
+        assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="pt holds another program's tensors"):
+        load_checkpoint(str(tmp_path / "pt"))
     for missing in (tmp_path / "none.safetensors", tmp_path):
         with pytest.raises(ValueError, match=f"{missing}.*there is no such file"):
             load_checkpoint(missing)
@@ -180,12 +216,14 @@ def test_a_later_format_other_weights_edited_facts_and_no_checksum_are_refused(w
     arguments = {"config": vars(replace(model.config, d_ff=19))}
     other = signed(data, model={"kind": "DecoderOnlyTransformer", "arguments": arguments})
     assert "its weights are not those of a DecoderOnly" in refusal(path, other)
-    edited, unsigned = facts_of(data), facts_of(data)
-    edited["model"]["arguments"]["config"]["dropout"] = 0.123
-    del unsigned["checksum"]
-    for facts in (edited, unsigned):
-        changed = with_facts(facts, safetensors.torch.load(data))
-        assert "its checksum is not the recorded one" in refusal(path, changed)
+    facts = facts_of(data)
+    del facts["checksum"]
+    unsigned = with_facts(facts, safetensors.torch.load(data))
+    assert "its checksum is not the recorded one" in refusal(path, unsigned)
+    facts = facts_of(data)
+    facts["model"]["arguments"]["config"]["dropout"] = 0.123
+    edited = with_facts(facts, safetensors.torch.load(data))
+    assert "its checksum is not the recorded one" in refusal(path, edited)
 
 
 def first_edition(data: bytes, **flags) -> bytes:
@@ -276,6 +314,24 @@ def test_the_disk_has_it_before_the_name_does(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", lambda a, b: (events.append(b), real_replace(a, b)))
     save_checkpoint(path, DECODER)
     assert events == ["the file", path, "the folder"] and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_synced_is_no_error_but_a_broken_disk_is(tmp_path, monkeypatch):
+    real_sync = os.fsync
+
+    def failing(number):
+        def sync(descriptor):
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                raise OSError(number, os.strerror(number))
+            real_sync(descriptor)
+
+        return sync
+
+    monkeypatch.setattr(os, "fsync", failing(errno.EINVAL))
+    write_atomically(tmp_path / "a", b"a")
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        write_atomically(tmp_path / "a", b"b")
 
 
 def test_a_file_that_is_replaced_while_it_is_read_is_read_again(tmp_path, monkeypatch):

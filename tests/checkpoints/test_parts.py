@@ -17,17 +17,19 @@ CONFIG = small_config(positions="learned", scale_embedding=False, activation="ge
 def test_unknown_token_types_and_ids_are_refused_and_the_default_type_is_0(unchecked):
     embedding = BertEmbedding(CONFIG, 2)
     assert torch.equal(embedding(IDS), embedding(IDS, torch.zeros_like(IDS)))
-    with pytest.raises(ValueError, match="type -1 is not one of the n_token_types = 2"):
-        embedding(IDS, torch.full_like(IDS, -1))
-    with pytest.raises(ValueError, match="id 13 is outside the vocabulary of 13 tokens"):
-        embedding(torch.full_like(IDS, 13))
+    for wrong in (2, -1):
+        with pytest.raises(ValueError, match=f"type {wrong} is not one of the n_token_types = 2"):
+            embedding(IDS, torch.full_like(IDS, wrong))
+    for wrong in (13, -1):
+        with pytest.raises(ValueError, match=f"id {wrong} is outside the vocabulary of 13 tokens"):
+            embedding(torch.full_like(IDS, wrong))
     with pytest.raises(ValueError, match=r"shape \(2, 3\), but the ids have \(2, 7\)"):
         embedding(IDS, IDS[:, :3])
     with pytest.raises(ValueError, match="this model has no token head"):
         BertTransformer(CONFIG).predict_tokens(IDS)
 
 
-@pytest.mark.parametrize("n", [0, 1.5])
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2", None, True])
 @pytest.mark.parametrize(
     ("kind", "name"), [(BertTransformer, "n_token_types"), (AlbertTransformer, "d_embedding")]
 )

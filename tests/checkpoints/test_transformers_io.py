@@ -138,14 +138,19 @@ def test_texts_begin_and_end_where_the_librarys_do(family, several, tmp_path):
             assert text.ids[0] == expected and text.finished == [True]
 
 
-def test_an_end_that_the_vocabulary_lacks_ends_nothing_and_padding_that_ends_is_none(tmp_path):
+@pytest.mark.parametrize(("end", "ends"), [(None, ()), (99, ()), ([1, 99], (1,)), (-1, ())])
+def test_an_end_that_the_vocabulary_lacks_ends_nothing(end, ends, tmp_path):
     directory, _ = saved(tmp_path)
-    for end, ends in ((None, ()), (99, ()), ([1, 99], (1,)), (-1, ())):
-        edit(directory, eos_token_id=end, bos_token_id=end if isinstance(end, int) else None)
-        config = from_pretrained(directory).config
-        assert (config.bos_id, config.eos_ids) == (None, ends)
-    edit(directory, pad_token_id=5, eos_token_id=5)
-    assert from_pretrained(directory).config.pad_id is None
+    edit(directory, eos_token_id=end, bos_token_id=end if isinstance(end, int) else None)
+    config = from_pretrained(directory).config
+    assert (config.bos_id, config.eos_ids) == (None, ends)
+
+
+def test_a_translation_that_begins_with_nothing_is_refused(tmp_path):
+    directory, _ = saved(tmp_path, "marian")
+    edit(directory, decoder_start_token_id=None)
+    with pytest.raises(ValueError, match="config has no bos_id: say which id a translation"):
+        generate(from_pretrained(directory), [5, 6], 3)
 
 
 def test_a_changed_weight_is_found_where_it_is(capsys):
@@ -215,8 +220,8 @@ def test_a_gguf_quantization_that_the_library_has_undone_is_none(tmp_path):
         from_pretrained(directory)
 
 
-@pytest.mark.parametrize(("family", "prefix"), [("gpt2", ""), ("bert base", "bert.")])
-def test_missing_extra_and_misshaped_tensors_are_listed_by_name(family, prefix, tmp_path):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_missing_extra_and_misshaped_tensors_are_listed_by_name(family, tmp_path):
     directory, _ = saved(tmp_path, family)
     tensors = safetensors.torch.load_file(directory / "model.safetensors")
     gone, wrong, *_ = [n for n in tensors if "layers.0" in n or ".0." in n or "h.0" in n]
@@ -226,6 +231,7 @@ def test_missing_extra_and_misshaped_tensors_are_listed_by_name(family, prefix, 
     with pytest.raises(ValueError) as caught:
         from_pretrained(directory)
     message = str(caught.value)
+    prefix = {"bert base": "bert.", "albert base": "albert."}.get(family, "")
     assert f"missing: {prefix}{gone}" in message
     assert "\n" not in message and r"a\nb" in message
     assert f"{wrong} (2, 3, 5) instead of (" in message and "strange.weight" in message
@@ -277,17 +283,25 @@ def test_a_gpt2_without_head_and_with_stored_masks_is_read(tmp_path):
     assert_same(directory, theirs)
 
 
-def test_a_pickle_of_tensors_is_read_and_a_part_of_a_file_refused(tmp_path):
-    (directory, theirs), name = saved(tmp_path), "pytorch_model.bin"
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.999])
+def test_a_truncated_file_is_refused(share, tmp_path):
+    directory, _ = saved(tmp_path)
+    path = directory / "model.safetensors"
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(ValueError, match="model.safetensors is not a safetensors file, or only pa"):
+        from_pretrained(directory)
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "pytorch_model.pt"])
+def test_a_pickle_of_tensors_is_read(name, tmp_path):
+    directory, theirs = saved(tmp_path)
     (directory / "model.safetensors").unlink()
     torch.save(theirs.state_dict(), directory / name)
     assert_same(directory, theirs)
     assert_same(directory / name, theirs)
     torch.save([torch.ones(2)], directory / name)
     with pytest.raises(ValueError, match="does not hold tensors by name"):
-        from_pretrained(directory)
-    (directory / "model.safetensors").write_bytes(b"a part")
-    with pytest.raises(ValueError, match="model.safetensors is not a safetensors file, or only pa"):
         from_pretrained(directory)
 
 
@@ -309,7 +323,7 @@ def test_directories_without_config_or_weights(tmp_path):
     with pytest.raises(ValueError, match="config.json is not JSON"):
         from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
-    with pytest.raises(ValueError, match="has no weights"):
+    with pytest.raises(ValueError, match="has no weights: put one of model.safetensors"):
         from_pretrained(tmp_path)
 
 
@@ -330,10 +344,16 @@ def test_a_tokenizer_that_does_not_match_is_refused(name, content, tmp_path):
         from_pretrained(directory)
 
 
-@pytest.mark.parametrize("source", ["./nowhere", "/no/such", "a/b/c", "", 3, None])
-def test_a_path_that_does_not_exist_or_is_none_never_asks_the_hub(source, monkeypatch):
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        *((path, "") for path in ("./nowhere", "/no/such/directory", "a/b/c", "")),
+        *((thing, "source is a") for thing in (3, None, torch.nn.Linear(2, 2))),
+    ],
+)
+def test_a_path_that_does_not_exist_or_is_none_never_asks_the_hub(source, message, monkeypatch):
     monkeypatch.setattr(hub, "_download", lambda name: pytest.fail("asked the hub"))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=message):
         from_pretrained(source)
 
 
@@ -354,9 +374,20 @@ def test_a_cached_name_is_read_without_a_network(tmp_path, monkeypatch):
     assert_same("some/name", theirs)
 
 
-def test_a_name_is_downloaded_file_by_file(tmp_path, monkeypatch):
-    theirs, asked = made(), []
-    theirs.save_pretrained(tmp_path, max_shard_size="4KB")
+@pytest.fixture
+def downloads(monkeypatch):
+    def install(download):
+        monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+        monkeypatch.setattr(hub, "_reachable", lambda: True)
+
+    return install
+
+
+@pytest.mark.parametrize("in_parts", [False, True])
+def test_a_name_is_downloaded_file_by_file(in_parts, tmp_path, downloads):
+    theirs = made()
+    theirs.save_pretrained(tmp_path, max_shard_size="4KB" if in_parts else "1GB")
+    asked = []
 
     def download(name, file):
         asked.append(file)
@@ -364,15 +395,22 @@ def test_a_name_is_downloaded_file_by_file(tmp_path, monkeypatch):
             raise errors.RemoteEntryNotFoundError("no such file", response=MagicMock())
         return str(tmp_path / file)
 
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
-    monkeypatch.setattr(hub, "_reachable", lambda: True)
+    downloads(download)
     assert_same("some/name", theirs)
     assert asked[:2] == ["config.json", "model.safetensors"]
-    (tmp_path / "config.json").unlink()
-    with pytest.raises(ValueError, match="'some/name' on the Hub has no config.json"):
-        from_pretrained("some/name")
+    for pattern, message in (
+        ("model*", "none of model.safetensors"),
+        ("config*", "no config.json"),
+    ):
+        for path in tmp_path.glob(pattern):
+            path.unlink()
+        with pytest.raises(ValueError, match=f"'some/name' on the Hub has {message}"):
+            from_pretrained("some/name")
+
+
+def test_a_name_that_the_hub_does_not_have(downloads):
     missing = errors.RepositoryNotFoundError("nothing", response=MagicMock())
-    monkeypatch.setattr("huggingface_hub.hf_hub_download", MagicMock(side_effect=missing))
+    downloads(MagicMock(side_effect=missing))
     with pytest.raises(ValueError, match="The Hub has no public model 'some/name'"):
         from_pretrained("some/name")
 
@@ -389,6 +427,8 @@ def translator(**changes) -> EncoderDecoderTransformer:
         (lambda: DecoderOnlyTransformer(small_config(attention_window=3)), "attention_window"),
         (lambda: MarianTransformer(small_config()), "norm_position"),
         (lambda: translator(positions="rotary"), "positions"),
+        (lambda: translator(activation="swiglu"), "activation_function"),
+        (lambda: translator(attention_window=3), "attention_window"),
         (lambda: EncoderOnlyTransformer(small_config(), n_classes=2), "only a BertTransformer can"),
         (lambda: DecoderOnlyTransformer(small_config(norm="rms")), "activation"),
         (lambda: torch.nn.Linear(2, 2), "Linear is none of"),
@@ -398,3 +438,7 @@ def test_a_model_that_no_family_represents_is_not_written(build, field, tmp_path
     with pytest.raises(ValueError, match=field):
         to_transformers(build(), tmp_path / "new")
     assert not (tmp_path / "new").exists()
+
+
+def test_padding_that_also_ends_texts_is_none_of_ours():
+    assert from_pretrained(made(pad_token_id=5, eos_token_id=5)).config.pad_id is None

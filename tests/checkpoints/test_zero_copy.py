@@ -5,7 +5,7 @@ import transformers
 from torch import nn
 
 from tests.parity import small_config
-from transformer_lesson import EncoderDecoderTransformer
+from transformer_lesson import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta, take_over
 from transformer_lesson.model.positions import sinusoidal_encoding
@@ -29,11 +29,13 @@ def test_a_module_is_made_without_numbers_and_none_is_drawn_for_it():
     assert model.table.weight.is_meta and model.sines.tolist() == [0, 1, 2, 3]
     assert not nn.Linear(2, 2).weight.is_meta  # outside of the block all is as always
     before = torch.get_rng_state()
+    config = small_config(positions="learned")
     with parameters_on_meta():
-        translator = EncoderDecoderTransformer(small_config())
-    assert torch.equal(before, torch.get_rng_state())
-    assert all(weight.is_meta for weight in translator.parameters())
-    assert torch.equal(translator.source_embedding.positions.table, sinusoidal_encoding(7, 12))
+        models = DecoderOnlyTransformer(config), EncoderDecoderTransformer(small_config())
+        table = torch.randn(3, 4)
+    assert torch.equal(before, torch.get_rng_state()) and table.shape == (3, 4)
+    assert all(weight.is_meta for model in models for weight in model.parameters())
+    assert torch.equal(models[1].source_embedding.positions.table, sinusoidal_encoding(7, 12))
 
 
 def test_a_whole_tensor_is_taken_over_and_a_part_is_copied():

@@ -8,7 +8,7 @@ import torch
 
 from tests.generation import writers
 from tests.generation.writers import BOS, EOS, KINDS, PAD, SENTENCES, lively
-from transformer_lesson.generation import Beam, beam_search, generate, length_normalized
+from transformer_lesson.generation import Beam, Candidate, beam_search, generate, length_normalized
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
@@ -60,6 +60,26 @@ def test_equals_the_plain_search(seed, width, length_penalty):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("length_penalty", [0.6, 1.5])
+def test_stopping_early_changes_nothing_and_saves_steps(length_penalty):
+    saved = 0
+    for seed in range(4):
+        model, calls = lively(EncoderDecoderTransformer, seed), []
+        with ending(model):
+            expected, _ = plain_search(model, [3], 2, 9, length_penalty)
+            model.logits.register_forward_hook(lambda *_, calls=calls: calls.append(1))
+            written = generate(model, [3], 9, Beam(2, length_penalty))
+        assert written.ids[0] == expected
+        saved += 9 - len(calls)
+    assert saved > 0
+
+
+def text_of(tree: list[list[Candidate]], step: int, index: int) -> list[int]:
+    candidate = tree[step][index]
+    return [*(text_of(tree, step - 1, candidate.parent) if step else []), candidate.token]
+
+
+@pytest.mark.slow
 @each_kind
 @pytest.mark.parametrize("width", [1, 3, 4])
 def test_the_tree_tells_the_whole_search(kind, width):
@@ -69,21 +89,25 @@ def test_the_tree_tells_the_whole_search(kind, width):
         for row, (sentence, tree) in enumerate(zip(SENTENCES, written.trees, strict=True)):
             log_probs = log_probs_after(model, sentence)
             running = {0: []}  # index of a kept candidate to its text
-            texts = []
-            for candidates in tree:
+            for step, candidates in enumerate(tree):
                 sums = [candidate.log_probability for candidate in candidates]
                 assert sums == sorted(sums, reverse=True)
                 assert len(candidates) == len(running) * width
                 assert {c.parent for c in candidates} == set(running)
+                n_kept = min(width, len(candidates))
+                assert [c.kept for c in candidates] == [i < n_kept for i in range(len(candidates))]
+                assert all(c.finished == (c.kept and c.token == EOS) for c in candidates)
                 before, running = running, {}
                 for index, candidate in enumerate(candidates):
-                    texts.append(text := [*before[candidate.parent], candidate.token])
-                    assert candidate.kept == (index < width)
-                    assert candidate.finished == (candidate.kept and candidate.token == EOS)
+                    text = text_of(tree, step, index)
+                    assert text == [*before[candidate.parent], candidate.token]
                     if candidate.kept and not candidate.finished:
                         running[index] = text
-                    total = sum(log_probs(text[:i])[id_].item() for i, id_ in enumerate(text))
-                    assert candidate.log_probability == pytest.approx(total, abs=1e-4)
+                    if candidate.kept:
+                        steps = range(len(text))
+                        total = sum(log_probs(text[:i])[text[i]].item() for i in steps)
+                        assert candidate.log_probability == pytest.approx(total, abs=1e-4)
+            texts = [text_of(tree, s, i) for s, step in enumerate(tree) for i in range(len(step))]
             assert written.ids[row] in texts
 
 

@@ -2,11 +2,18 @@
 
 import pytest
 import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.parity import drawn
 from transformer_lesson.generation import NGram, bleu, exact_match, ngram_matches
 
 HYPOTHESES = ["Der Hund sieht die Katze .", "Ich esse heute einen roten Apfel .", "Sie lacht !"]
 REFERENCES = ["Der Hund sieht eine Katze .", "Heute esse ich einen roten Apfel .", "Sie lacht !"]
+
+sentences = st.lists(
+    st.sampled_from(["der", "Hund", "die", "Katze,", "sieht", "."]), min_size=1, max_size=9
+).map(" ".join)
 
 
 @pytest.mark.parametrize("end", [None, -2])  # whole sentences, and some that are too short
@@ -17,12 +24,23 @@ def test_equals_sacrebleu(end):
     assert list(ours.precisions) == theirs.precisions
     assert ours.brevity_penalty == theirs.bp and (theirs.bp < 1) == (end is not None)
     assert (ours.hypothesis_length, ours.reference_length) == (theirs.sys_len, theirs.ref_len)
+
+
+@pytest.mark.parametrize(("text", "score"), [("Sie lacht !", 100), ("Hund", 0), ("", 0)])
+def test_a_perfect_short_sentence_scores_100_and_nothing_in_common_0(text, score):
+    assert bleu([text], ["Sie lacht !"]).score == pytest.approx(score)
+
+
+@pytest.mark.slow
+@drawn
+@given(hypothesis=sentences, reference=sentences)
+def test_matches_add_up_to_sacrebleus_counts(hypothesis, reference):
+    theirs = sacrebleu.sentence_bleu(hypothesis, [reference])
     for n in range(1, 5):
-        pairs = zip(hypotheses, REFERENCES, strict=True)
-        matches = [one for pair in pairs for one in ngram_matches(*pair, n)]
-        assert sum(one.matched for one in matches) == theirs.counts[n - 1]
-        assert sum(one.count for one in matches) == theirs.totals[n - 1]
-    assert bleu(["Sie lacht !"], ["Sie lacht !"]).score == pytest.approx(100)
+        matches = ngram_matches(hypothesis, reference, n)
+        assert sum(m.matched for m in matches) == theirs.counts[n - 1]
+        assert sum(m.count for m in matches) == theirs.totals[n - 1]
+        assert all(len(m.tokens) == n for m in matches)
 
 
 def test_matches_are_clipped_and_in_order():
@@ -49,6 +67,7 @@ def test_exact_match_is_a_share():
     [
         ([], [], "there are 0 hypotheses and 0 references"),
         (["a"], ["a", "b"], "there are 1 hypotheses and 2 references"),
+        ("a", ["a"], "must be lists: wrap one string in a list"),
         (["a"], "a", "must be lists: wrap one string in a list"),
     ],
 )

@@ -10,10 +10,17 @@ from transformer_lesson.generation import generate
 from transformer_lesson.generation.serving import Server
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderOnlyTransformer
 
-PROMPTS = ([4, 7, 5, 9, 12], [3], [8, 8, 6], [5, 3], [9] * 7, [6])
-REQUESTS = list(zip(PROMPTS, (11, 17, 2, 9, 12, 13), strict=True))
-LLAMA = dict(positions="rotary", norm="rms", activation="swiglu", bias=False)
-LLAMA |= dict(n_heads=6, n_kv_heads=3)
+REQUESTS = [
+    ([4, 7, 5, 9, 12], 11),
+    ([3], 17),
+    ([8, 8, 6], 2),
+    ([5, 3], 9),
+    ([9] * 7, 12),
+    ([6], 13),
+]
+LLAMA = dict(
+    positions="rotary", norm="rms", activation="swiglu", bias=False, n_heads=6, n_kv_heads=3
+)
 KINDS = {
     "paper": {},
     "gpt": dict(positions="learned", norm_position="pre", activation="gelu", pad_id=None),
@@ -96,13 +103,16 @@ def test_it_ends_at_its_own_eos_and_never_writes_a_pad():
 def test_bad_input_is_told_in_one_sentence_and_nobody_waits_for_it():
     server = Server(lively(DecoderOnlyTransformer), 3, 4)
     for ids, most, said in (
+        ([], 3, "sentence 0 has no tokens"),
         ([3, 13], 3, "token id 13 is outside the vocabulary of 13 tokens"),
+        ([3], 0, "max_new_tokens is 0"),
         ([3] * 12, 9, "12 tokens to start from and max_new_tokens = 9 are more than .* 20"),
         ([3], 13, "a text of 14 tokens needs 4 pages of 4 tokens, but there are 3: make"),
     ):
         with pytest.raises(ValueError, match=said):
             server.ask(ids, most)
     assert server.run() == [] and not server.waiting
+    assert len(server.run()) == 0 and server.ask([3], 12) == 0 and len(server.run()) == 1
     with pytest.raises(ValueError, match="pages is 0, but it must be an int >= 1"):
         Server(server.model, 0)
     with pytest.raises(ValueError, match="EncoderOnlyTransformer cannot be served: use a Dec"):

@@ -10,7 +10,8 @@ from tests.generation.writers import reading
 from transformer_lesson.generation import accept_and_residual, greedy_decode, speculative_decode
 from transformer_lesson.generation.speculative import draw
 
-BOS, EOS = 0, 1
+BOS, EOS, A, B = 0, 1, 2, 3
+
 LARGE = torch.tensor([[0, 0.25, 0.5, 0.25], [0, 1, 0, 0], [0, 0.5, 0, 0.5], [0, 0.25, 0.75, 0]])
 DRAFT = torch.tensor([[0, 0.5, 0.25, 0.25], [0, 0, 1, 0], [0, 0.25, 0.5, 0.25], [0, 0, 0, 1.0]])
 """What follows each of four tokens; the last row of DRAFT is sure, and wrong."""
@@ -24,9 +25,14 @@ def last(table):
     return lambda ids: table[ids[-1]]
 
 
-def test_the_rule_leaves_the_distribution_as_it_is():
+def distributions(n: int):
+    """Pairs of distributions over four tokens, in eighths: every kind of more, less and none."""
     eighths = [c for c in itertools.product(range(9), repeat=4) if sum(c) == 8]
-    p, q = torch.tensor(random.Random(1).choices(eighths, k=1000)).div(8).view(2, 500, 4)
+    return torch.tensor(random.Random(1).choices(eighths, k=2 * n)).div(8).view(2, n, 4)
+
+
+def test_the_rule_leaves_the_distribution_as_it_is():
+    p, q = distributions(500)
     accept, residual = accept_and_residual(p, q)
     as_guess = q * accept
     refused = 1 - as_guess.sum(dim=-1, keepdim=True)

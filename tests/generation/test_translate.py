@@ -43,12 +43,16 @@ def test_passes_strategy_and_length_on(model, tokenizer):
         assert translation == tokenizer.decode(generate(model, source, 3, strategy).ids[0])
 
 
-def test_bad_input_is_named(model, tokenizer, unchecked):
-    with pytest.raises(ValueError, match="must be a list of strings"):
-        translate(model, tokenizer, "the dog")
-    for name in ("batch_size", "max_new_tokens"):
-        with pytest.raises(ValueError, match=f"{name} is 0, .* an int >= 1"):
-            translate(model, tokenizer, SOURCES, **{name: 0})
+BAD = [({"texts": "the dog"}, "must be a list of strings")]
+BAD += [({"batch_size": n}, f"batch_size is {n}, .* an int >= 1") for n in (0, -1, True)]
+BAD += [({"max_new_tokens": n}, f"max_new_tokens is {n}, but .* >= 1") for n in (0, -1, 2.5, False)]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD)
+def test_bad_input_is_named(changes, message, model, tokenizer, unchecked):
+    arguments = {"texts": SOURCES} | changes
+    with pytest.raises(ValueError, match=message):
+        translate(model, tokenizer, arguments.pop("texts"), **arguments)
 
 
 def looked_at(model, tokenizer, source: str, target: str) -> torch.Tensor:
@@ -71,16 +75,23 @@ def test_words_with_several_partners_or_none_and_pairs_without_alignment(model, 
         for head in range(2):
             expected = [int(keys[layer, head, j]) in partners[j] for j in partners]
             assert hits[layer, head].item() == pytest.approx(sum(expected) / 3)
+    aligned = Pair(SOURCES[0], TARGETS[0], ((0, 0), (1, 1), (2, 2)))
+    alone = alignment_hits(model, tokenizer, [aligned])
+    other = Pair(SOURCES[1], TARGETS[1])
+    assert torch.equal(alignment_hits(model, tokenizer, [other, aligned, other]), alone)
 
 
 def test_bad_input_of_alignment_is_named(model, tokenizer, unchecked):
     pair = Pair(SOURCES[0], TARGETS[0], ((0, 0),))
-    for pairs, message in (
-        ([Pair("dog", "Hund")], "no alignment: take them from transformer_lesson.text.grammar"),
-        ([pair, Pair("dog!", "Hund")], "'dog!' has 1 words but 2 tokens"),
+    with pytest.raises(
+        ValueError, match="no alignment: take them from transformer_lesson.text.grammar"
     ):
-        with pytest.raises(ValueError, match=message):
-            alignment_hits(model, tokenizer, pairs)
+        alignment_hits(model, tokenizer, [Pair("dog", "Hund")])
+    with pytest.raises(ValueError, match="'dog!' has 1 words but 2 tokens"):
+        alignment_hits(model, tokenizer, [pair, Pair("dog!", "Hund")])
+    byte_pairs = BytePairTokenizer.train(SOURCES)
     with pytest.raises(ValueError, match="needs a WordTokenizer"):
-        byte_pairs = BytePairTokenizer.train(SOURCES)
         alignment_hits(model, byte_pairs, [Pair("wolf", "Wolf", ((0, 0),))])
+    unpadded = lively(EncoderDecoderTransformer, vocab_size=tokenizer.vocab_size, pad_id=None)
+    with pytest.raises(ValueError, match="pad_id is None, but the tokenizer pads with 0"):
+        alignment_hits(unpadded, tokenizer, [pair])

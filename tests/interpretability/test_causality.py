@@ -40,8 +40,19 @@ def test_the_outputs_that_move_are_named_and_earlier_ones_are_a_leak(model, move
     assert leaks_future(model, IDS) is leaks and torch.equal(IDS, before)
 
 
+def test_the_largest_change_over_batch_and_features_is_given_also_where_the_token_was_0():
+    def model(ids):
+        return torch.stack([ids, -2 * ids], dim=-1).float()
+
+    assert changed_positions(model, IDS, 0, new_id=10).tolist() == [14, 0, 0, 0, 0]  # 2 * (10 - 3)
+    for token, change in ((0, 2), (4, 8)):
+        assert changed_positions(model, torch.tensor([[token] * 2]), 1).tolist() == [0, change]
+
+
 def test_what_cannot_be_compared_or_is_not_there_is_refused():
     with pytest.raises(ValueError, match="output at position 2 is nan, so nobody can see"):
         leaks_future(lambda ids: per_token(ids).index_fill(1, torch.tensor(2), torch.nan), IDS)
-    with pytest.raises(ValueError, match="position is 5, but the sequence has positions 0 to 4"):
-        changed_positions(per_token, IDS, 5)
+    for position in (-1, 5):
+        message = f"position is {position}, but the sequence has positions 0 to 4"
+        with pytest.raises(ValueError, match=message):
+            changed_positions(per_token, IDS, position)

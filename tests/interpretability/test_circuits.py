@@ -1,6 +1,7 @@
 """Edges that are cut, the circuit that is left, and the rule that it follows."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 import torch
@@ -30,6 +31,11 @@ def test_with_all_edges_the_graph_is_the_model_and_without_any_a_mean():
     logits = graph.logits(IDS, [])
     assert_equal(logits, logits[:1].expand_as(logits))  # every sentence gives the same
     assert (logits[:, 0] - logits[:, 1]).abs().max() > 1e-3  # but each position its own
+    parts = [graph.logits(IDS)]
+    for letter in "qkv":  # each is cut alone
+        left = [edge for edge in graph.edges if edge != Edge("0.2", f"1.0.{letter}")]
+        parts.append(graph.logits(IDS, left))
+    assert all((a - b).abs().max() > 1e-6 for a, b in combinations(parts, 2))
 
 
 def test_a_head_that_nobody_reads_is_a_head_that_gives_its_mean():

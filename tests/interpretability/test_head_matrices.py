@@ -39,3 +39,7 @@ def test_composition_is_one_where_all_that_is_written_is_read_and_zero_where_not
     assert composition(first, b @ a.T) == pytest.approx(1)
     across = b.roll(1, 0) - b * (b.roll(1, 0) * b).sum() / b.square().sum()
     assert composition(first, across @ a.T) == pytest.approx(0, abs=1e-5)
+    by_chance = [
+        composition(*(torch.randn(128, 16) @ torch.randn(16, 128) for _ in "ab")) for _ in range(5)
+    ]
+    assert 0.07 < min(by_chance) and max(by_chance) < 0.11  # 1 / sqrt(128) = 0.088

@@ -20,10 +20,14 @@ def test_the_induction_score_is_the_mean_weight_on_what_followed_for_each_head()
         torch.testing.assert_close(score[head], torch.stack(cells).mean())
 
 
-def test_a_period_that_is_not_there_cross_attention_and_no_window_are_refused():
-    with pytest.raises(ValueError, match="window is 0"):
-        head_scores.cut_off(torch.ones(1, 2, 2), 0)
-    with pytest.raises(ValueError, match=r"from 1 to 6"):
-        head_scores.induction_score(torch.ones(1, 1, 7, 7), 7)
+def test_a_period_that_is_not_there_and_cross_attention_are_refused():
+    for period in (-1, 0, 7, 8):
+        with pytest.raises(ValueError, match=r"from 1 to 6"):
+            head_scores.induction_score(torch.ones(1, 1, 7, 7), period)
     with pytest.raises(ValueError, match="3 queries and 5 keys"):
         head_scores.previous_token_score(torch.ones(1, 1, 3, 5))
+
+
+def test_a_window_has_at_least_one_token():
+    with pytest.raises(ValueError, match="window is 0"):
+        head_scores.cut_off(torch.ones(1, 2, 2), 0)

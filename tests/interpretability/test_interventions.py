@@ -39,8 +39,9 @@ def test_one_head_is_zero_and_the_others_are_as_they_were():
     ablated = ablate_head(outputs, 1)
     assert (ablated[:, 1] == 0).all()
     assert torch.equal(ablated[:, [0, 2]], before[:, [0, 2]]) and torch.equal(outputs, before)
-    with pytest.raises(ValueError, match="head is 3, but there are heads 0 to 2"):
-        ablate_head(outputs, 3)
+    for head in (-1, 3):
+        with pytest.raises(ValueError, match=f"head is {head}, but there are heads 0 to 2"):
+            ablate_head(outputs, head)
 
 
 def test_heads_and_sites_are_listed_in_order_and_a_translators_source_is_patched():
@@ -50,24 +51,28 @@ def test_heads_and_sites_are_listed_in_order_and_a_translators_source_is_patched
     assert heads_of(model, "cross")[3:5] == [Head(crossing, 0), Head(crossing, 1)]
     with pytest.raises(ValueError, match="'corss' in its name; there are encoder.0.self_attention"):
         heads_of(model, "corss")
+    assert stream_sites(model)[0] == Site("embedding", "target_embedding.output")
     assert stream_sites(build())[0] == Site("embedding", "embedding.output")
     assert head_sites(model, "cross")[4] == Site("block 1, head 1", f"{crossing}.heads", 1)
     sites, target = stream_sites(model, "encoder"), torch.tensor([[1, 6, 2]])
+    assert sites[0] == Site("embedding", "source_embedding.output")
+    assert sites[2] == Site("after block 1", "encoder.1.output")
     grid = patching_grid(model, (IDS, target), (OTHER, target), sites, measure)
     assert grid.shape == (3, 5) and grid[0, 2] == pytest.approx(1, abs=1e-4)
-    with pytest.raises(ValueError, match=r"clean is .*\(1, 5\).* and corrupted .*\(1, 4\)"):
-        patching_grid(model, (IDS, target), (OTHER[:, :4], target), sites, measure)
-    with pytest.raises(ValueError, match="for both inputs: corrupt a token that matters"):
-        patching_grid(model, (IDS, target), (IDS, target), sites, measure)
 
 
 def test_the_rows_of_W_O_without_their_head_give_the_same_and_several_heads_go_together():
     model = build(n_heads=3)
-    with without_heads(model, heads_of(model, "decoder.0")[1:]):
+    with without_heads(model, heads_of(model, "decoder.0")[1:]) as run:
+        model(IDS)
+    outputs = run["decoder.0.self_attention.heads"]
+    assert (outputs[:, 1:] == 0).all() and (outputs[:, 0] != 0).any()
+    with without_heads(model, [Head("decoder.1.self_attention", 0)]) as run:
         logits = model(IDS)
-    weight = model.decoder[0].self_attention.W_O.weight
+    assert (run["decoder.1.self_attention.heads"][:, 0] == 0).all()
+    weight = model.decoder[1].self_attention.W_O.weight
     with torch.no_grad():
-        weight[:, 4:] = 0  # columns of the stored transpose: the other heads' eight numbers
+        weight[:, :4] = 0  # columns of the stored transpose: the first head's four numbers
     assert_equal(model(IDS), logits)
 
 
@@ -80,6 +85,11 @@ def test_losses_are_those_of_each_token():
     assert losses[0, 4] == 0
     without = token_losses(model, batch, heads_of(model)[:1])
     assert (without - losses)[:, :4].abs().max() > 1e-3
+
+
+def assert_alike(shares, expected):
+    """A share is a small difference divided by another: rounding leaves it three digits."""
+    torch.testing.assert_close(shares, expected, atol=1e-3, rtol=0)
 
 
 def test_a_cell_is_one_patched_run():
@@ -98,7 +108,16 @@ def test_a_cell_is_one_patched_run():
 
         with torch.no_grad(), record(model, {point: patch}):
             expected = (measure(model(OTHER)) - low) / (high - low)
-        assert grid[1, position].item() == pytest.approx(expected.item(), abs=1e-3)
+        assert_alike(grid[1, position], expected.detach()[0])
+
+
+def test_bad_pairs_are_refused():
+    model = build()
+    sites = stream_sites(model)
+    with pytest.raises(ValueError, match=r"clean is \[\(1, 5\)\] and corrupted \[\(1, 4\)\]"):
+        patching_grid(model, (IDS,), (OTHER[:, :4],), sites, measure)
+    with pytest.raises(ValueError, match="for both inputs: corrupt a token that matters"):
+        patching_grid(model, (IDS,), (IDS,), sites, measure)
 
 
 def test_each_row_gets_its_own_position_back_and_heads_alone():

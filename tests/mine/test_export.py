@@ -1,5 +1,7 @@
 """A model leaves the course: as a folder of the library's, and as a page of its own."""
 
+import copy
+import json
 import socket
 import sys
 
@@ -16,6 +18,7 @@ from transformer_lesson.checkpoints import is_ours
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.generation import generate, translate
 from transformer_lesson.lessons.lesson_10 import size_and_text
+from transformer_lesson.mine.trained import as_the_packages
 from transformer_lesson.text.batches import pad_batch
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer, WordTokenizer
 
@@ -65,6 +68,9 @@ def test_a_translator_is_the_librarys_marian(build, distinct, tmp_path, offline)
     written = their_tokenizer.batch_decode(theirs.generate(**source), skip_special_tokens=True)
     assert written == translate(model, tokenizer, SOURCES)
     assert len(set(written)) == distinct
+    ours = as_the_packages(copy.deepcopy(model)).double()(batch["input_ids"], decoder_ids)
+    logits = theirs.double()(**source, decoder_input_ids=decoder_ids).logits
+    assert_close(logits[real], ours[real], atol=1e-11, rtol=0)  # rounding was all
 
 
 @pytest.mark.slow
@@ -121,25 +127,21 @@ def same(folder, other):
     )
 
 
-def test_what_is_not_ours_is_never_overwritten_and_half_of_a_model_is_refused(tmp_path):
+def test_what_is_not_ours_is_never_overwritten(tmp_path):
     model, tokenizer = small_translator()
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "other.html").write_text("<!doctype html>")
+    (tmp_path / "folder.html").mkdir()
     for leave, name, message in (
         (mine.export, "", "already holds other files, such as"),
         (mine.export, "notes.txt", "is a file: give a folder"),
         (mine.page, "notes.txt", "must end in .html"),
         (mine.page, "other.html", "exists and isn't a page of this course"),
+        (mine.page, "folder.html", "exists and isn't a page of this course"),
     ):
         with pytest.raises(ValueError, match=message):
             leave(tmp_path / name, model=model, tokenizer=tokenizer)
-    for half in ({"model": model}, {"tokenizer": tokenizer}):
-        for leave in (mine.export, mine.page):
-            with pytest.raises(ValueError, match="belong together: pass both or none"):
-                leave(tmp_path / "out.html", **half)
-    with pytest.raises(ValueError, match="the tokenizer has 6 tokens, but the model "):
-        mine.export(tmp_path / "out", model, WordTokenizer.train(["a b"]))
-    assert {one.name for one in tmp_path.iterdir()} == {"notes.txt", "other.html"}
+    assert {one.name for one in tmp_path.iterdir()} == {"notes.txt", "other.html", "folder.html"}
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert (tmp_path / "other.html").read_text() == "<!doctype html>"
 
@@ -175,9 +177,26 @@ def test_the_translator_that_was_kept_leaves(folder, tmp_path):
     assert not (tmp_path / "three").exists() and not (tmp_path / "out.html").exists()
 
 
+def test_half_of_a_model_is_refused(tmp_path):
+    model, tokenizer = small_translator()
+    for half in ({"model": model}, {"tokenizer": tokenizer}):
+        for leave in (mine.export, mine.page):
+            with pytest.raises(ValueError, match="belong together: pass both or none"):
+                leave(tmp_path / "out.html", **half)
+    with pytest.raises(ValueError, match="the tokenizer has 6 tokens, but the model "):
+        mine.export(tmp_path / "out", model, WordTokenizer.train(["a b"]))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_writing_needs_no_library_and_no_chance(tmp_path, monkeypatch):
     for name in [one for one in sys.modules if one.split(".")[0] == "transformers"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "transformers", None)  # an import of it fails
     model, tokenizer = small_translator()
-    assert same(*(mine.export(tmp_path / name, model, tokenizer) for name in ("one", "other")))
+    before = torch.get_rng_state()
+    one, other = (mine.export(tmp_path / n, model, tokenizer) for n in ("one", "other"))
+    assert torch.equal(before, torch.get_rng_state())
+    assert same(one, other)
+    facts = json.loads((one / "config.json").read_text())
+    special = ("decoder_start_token_id", "eos_token_id", "pad_token_id")
+    assert [facts[name] for name in special] == [1, 2, 0]

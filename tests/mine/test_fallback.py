@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from functools import partial
 from unittest.mock import Mock
 
 import pytest
@@ -29,6 +30,7 @@ TROUBLES = {
     "raise KeyError('gone')": "`layer_norm` raised KeyError: 'gone' in line 10 of my_transformer/",
     "return None": "yours returned None",
     "return [x, x]": "yours returned a list of 2",
+    "return x.numpy(force=True)": "yours returned a ndarray",
     "layer_norm(x[..., :1] * 2, *[1] * 9)": "`layer_norm` raised TypeError: layer_norm() takes 4",
     "\n        while True: x = x": "the translation did not end within 3 s",
 }
@@ -95,6 +97,7 @@ def test_a_stub_again_a_lost_function_and_an_endless_file_are_sentences(folder, 
     for body, why in {
         "def layer_norm(x, gamma, beta, epsilon):\n    raise NotImplementedError": "it is a stub",
         "def layer_norm(x, gamma, beta, epsilon):\n    while True: pass": "it does not end within",
+        "def norm(x):\n    return x": "lesson_05.py defines no function `layer_norm`",
         "layer_norm = 3": "lesson_05.py defines no function `layer_norm`",
         "layer_norm = len(3)": "TypeError: object of type 'int' has no len()",
     }.items():
@@ -138,6 +141,8 @@ def test_a_mistake_shows_in_the_words_or_the_logits_and_what_fails_is_told():
     assert "Used unchecked: residual_branch" in repr(result)
     result = translation(SENTENCE, layer_norm=lambda x, *weights: x * torch.nan)
     assert result.largest == float("inf") and "its logits are NaN" in result.mine
+    result = translation(SENTENCE, layer_norm=partial(torch.mul, other=torch.nan))
+    assert "Ours stands in for layer_norm: " in repr(result)
     result = translation(SENTENCE, layer_norm=lambda x: x)
     assert result.mine == GERMAN and "Ours stands in for layer_norm: " in repr(result)
     assert "takes 1 positional argument but 4 were given" in repr(result)

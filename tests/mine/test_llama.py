@@ -13,7 +13,7 @@ from tests.exercises.notebook import Notebook, solved
 from tests.mine.llama_config import CONFIG
 from tests.parity import randomized
 from transformer_lesson.generation import generate
-from transformer_lesson.mine import LLAMA_PARTS, MyLlama, parts
+from transformer_lesson.mine import LLAMA_PARTS, MyLlama, parts, translation
 from transformer_lesson.mine.parts import LLAMA_GIVEN
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
@@ -85,11 +85,17 @@ def test_a_right_one_in_double_precision_stays_theirs_and_for_one_that_fails_our
     assert own.parts.count() == "0 of 7"
 
 
-def test_functions_that_are_given_may_be_exchanged_and_other_models_and_names_not(folder, model):
+def test_other_models_and_names_are_refused(folder, model):
     with pytest.raises(ValueError, match="activation is 'relu', but `llama_block` knows only"):
         MyLlama.with_weights_of(DecoderOnlyTransformer(replace(CONFIG, activation="relu")))
+    with pytest.raises(ValueError, match="rms_norm.* are not in the forward pass"):
+        translation("the child opens the window .", rms_norm=lambda *x: x[0])
     with pytest.raises(ValueError, match="attention_scores.* are not in the forward pass"):
         parts(LLAMA_PARTS, attention_scores=lambda *x: x[0])
+    assert parts(LLAMA_PARTS).names == LLAMA_PARTS
+
+
+def test_functions_that_are_given_may_be_exchanged_and_count_for_nobody(folder, model):
     called = []
 
     def kept(name, function):

@@ -14,7 +14,7 @@ from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.exercises.engine.collection import FOLDER
 from transformer_lesson.exercises.engine.progress import PLACE
 from transformer_lesson.generation import Beam, Greedy, generate
-from transformer_lesson.mine import MyTransformer, assembled, parts
+from transformer_lesson.mine import PARTS, MyTransformer, assembled, parts
 from transformer_lesson.mine.trained import FILE
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.transformers import EncoderDecoderTransformer
@@ -44,14 +44,18 @@ def test_ours_call_theirs_which_do_not_leak_into_the_package(folder, model, ids)
         calls.append(n_heads)
         return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
+    functions = assembled({"split_heads": split_heads})
     before = model(*ids)
-    own = type(parts())(assembled({"split_heads": split_heads}), ("split_heads",), {})
+    own = type(parts())(functions, ("split_heads",), {})
     assert_close(MyTransformer.with_weights_of(model, own)(*ids), before)
     assert len(calls) == 3 * (2 + 2 * 2)  # Q, K and V of all attentions
+    assert functions["split_heads"] is split_heads
     with pytest.raises(ValueError, match="are not in the forward pass"):
         assembled({"split_head": split_heads})
-    model(*ids)
-    assert len(calls) == 3 * (2 + 2 * 2)
+    functions = assembled({"attention_scores": lambda Q, K: torch.zeros(*Q.shape[:-1], K.size(-2))})
+    own = type(parts())(functions, ("attention_scores",), {})
+    assert not torch.allclose(MyTransformer.with_weights_of(model, own)(*ids), before)
+    assert_close(model(*ids), before)
 
 
 def test_what_was_broken_by_hand_is_named_and_ours_stands_in(folder, model, ids):
@@ -65,7 +69,9 @@ def test_what_was_broken_by_hand_is_named_and_ours_stands_in(folder, model, ids)
     own = parts()
     broken = "attention_scores scaled_dot_product_attention merge_heads"
     assert own.yours == () and " ".join(own.reasons) == broken
-    assert "ours: yours no longer passes (" in repr(own)
+    said = repr(own).splitlines()
+    assert said[0] == f"0 of {len(PARTS)} functions of the forward pass are yours"
+    assert "attention_scores" in said[2] and "ours: yours no longer passes (" in said[2]
     assert "ours: yours does not run (SyntaxError" in repr(own)
     assert_close(MyTransformer.with_weights_of(model, own)(*ids), model(*ids))
 

@@ -54,6 +54,12 @@ def test_what_writes_nothing_or_without_end_is_shown_so():
     )
 
 
+@pytest.mark.parametrize("n", [0, -1, MOST + 1])
+def test_a_number_out_of_range_is_a_sentence(n):
+    with pytest.raises(ValueError, match="n is a number of sentences, 1 to 500, got"):
+        translations(n)
+
+
 @pytest.mark.everything
 def test_training_had_none_of_the_sentences():
     known = {pair.source for pair in grammar.splits(N_GRAMMAR, 0, seed=0).train}

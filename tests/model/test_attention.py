@@ -1,14 +1,14 @@
 """Attention equals its formula and PyTorch's own layer, on both of its paths."""
 
 from contextlib import nullcontext
-from unittest.mock import Mock
 
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given
 from torch import nn
 
-from tests.parity import assert_equal, copy_weights, drawn, randomized, sizes
+from tests.parity import assert_equal, copy_weights, drawn, randomized, sizes, small_config
 from transformer_lesson.model import attention as module
 from transformer_lesson.model.attention import MultiHeadAttention, masked_softmax, split_heads
 from transformer_lesson.model.hooks import record
@@ -64,14 +64,24 @@ def test_module_equals_multihead_attention(kind, bias, size):
     assert_equal(run["weights"], weights)
 
 
+def test_a_config_sets_sizes_bias_and_dropout():
+    config = small_config(n_heads=3, attention_dropout=0.25, bias=False)
+    made = MultiHeadAttention.from_config(config)
+    assert (made.n_heads, made.dropout.p, made.W_Q.bias) == (3, 0.25, None)
+
+
 def test_weights_are_materialised_only_while_somebody_records(monkeypatch):
-    attention, x, softmax = MultiHeadAttention(12, 2), torch.randn(1, 3, 12), Mock()
-    softmax.side_effect = masked_softmax
-    monkeypatch.setattr(module, "masked_softmax", softmax)
-    attention(x, x, x, causal_mask(3))
-    assert not softmax.called
+    called = []
+
+    def spy(name, real):
+        return lambda *args, **kwargs: called.append(name) or real(*args, **kwargs)
+
+    fused = spy("fused", F.scaled_dot_product_attention)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", fused)
+    monkeypatch.setattr(module, "masked_softmax", spy("explicit", masked_softmax))
+    attention, x = MultiHeadAttention(12, 2), torch.randn(1, 3, 12)
     both_paths(attention, x, x, x, causal_mask(3))
-    assert softmax.call_count == 1
+    assert called == ["fused", "explicit"]
 
 
 @pytest.mark.parametrize("recorded", [False, True])
@@ -108,6 +118,7 @@ def test_a_row_with_every_key_masked_gives_zeros_and_finite_gradients(dtype, rec
     [
         (torch.zeros(3, 3), "mask has dtype torch.float32, but it must be boolean"),
         (causal_mask(4), r"mask has shape \(1, 1, 4, 4\), which does not broadcast"),
+        (torch.ones(2, 3, dtype=torch.bool), r"mask has shape \(2, 3\)"),
         (causal_mask(3)[None], r"mask has shape \(1, 1, 1, 3, 3\)"),
     ],
 )
@@ -126,7 +137,10 @@ def test_a_wrong_mask_is_refused_on_both_paths(mask, message, recorded):
         (lambda x: MultiHeadAttention(10, 4), "d_model = 10 cannot be split into 4 equal heads"),
         (lambda x: module.attention_scores(x, x[..., :6]), "queries have 10 numbers, keys 6"),
         (lambda x: module.repeat_kv(x[None], 0), "n_groups is 0"),
-        (lambda x: MultiHeadAttention(24, 6, n_kv_heads=4), "n_kv_heads is 4: make it"),
+        *(
+            (lambda x, n=n: MultiHeadAttention(24, 6, n_kv_heads=n), f"n_kv_heads is {n}: make it")
+            for n in (0, 4)
+        ),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(call, message):

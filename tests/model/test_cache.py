@@ -19,7 +19,13 @@ VARIANTS = [
 LLAMA = {"norm": "rms", "positions": "rotary", "activation": "swiglu", "bias": False}
 VARIANTS += [
     LLAMA | {"n_heads": 6, "n_kv_heads": shared, "attention_window": window, "pad_id": pad_id}
-    for shared, window, pad_id in ((1, None, PAD), (2, 1, None), (6, 3, PAD), (2, 7, PAD))
+    for shared, window, pad_id in (
+        (1, None, PAD),
+        (2, 1, None),
+        (6, 3, PAD),
+        (2, 7, PAD),
+        (1, 20, None),
+    )
 ]
 
 
@@ -28,10 +34,10 @@ IDS = torch.tensor([[0, 0, 5, 3, 2, 7, 4], [6, 1, 4, 2, 9, 8, 3], [0, 3, 3, 1, 8
 SOURCE = torch.tensor([[5, 3, 8, 0, 0], [4, 4, 2, 9, 1], [7, 1, 0, 0, 0]])
 
 
-def decoder(n: int = 0, **changes):
+def decoder(n: int = 0, max_len: int = 7, **changes):
     """A model, and its cache after the first n tokens."""
     model = randomized(DecoderOnlyTransformer(small_config(**changes))).eval()
-    cache = KeyValueCache(7)
+    cache = KeyValueCache(max_len)
     if n:
         model(IDS[:, :n], cache=cache)
     return model, cache
@@ -81,16 +87,19 @@ def test_reordered_rows_go_on_as_if_they_had_read_that_row(rows):
 
 
 def test_a_cache_holds_all_so_far_and_reserves_its_memory_once():
-    whole, reserved, places = torch.randn(2, 3, 6, 5), LayerCache(max_len=8), set()
+    plain, reserved, places = 2 * [torch.empty(2, 3, 0, 5)], LayerCache(max_len=8), set()
     for n in (3, 1, 2):
-        new = whole[:, :, reserved.start : reserved.start + n]
-        keys, values = reserved.extend(new, -new)
+        K, V = torch.randn(2, 3, n, 5), torch.randn(2, 3, n, 5)
+        plain = [torch.cat([old, new], dim=2) for old, new in zip(plain, (K, V), strict=True)]
+        held = reserved.extend(K, V)
+        for ours, theirs in zip(held, plain, strict=True):
+            assert torch.equal(ours, theirs)
+        places |= {tensor.data_ptr() for tensor in (reserved.keys, held[0])}
         reserved.start += n
-        assert torch.equal(keys, whole[:, :, : reserved.start]) and torch.equal(values, -keys)
-        places |= {reserved.keys.data_ptr(), keys.data_ptr()}
     assert len(places) == 1
-    with pytest.raises(ValueError, match="max_len is 0"):
-        KeyValueCache(0)
+    for max_len in (0, -1):
+        with pytest.raises(ValueError, match=f"max_len is {max_len}"):
+            KeyValueCache(max_len)
 
 
 @pytest.mark.parametrize(

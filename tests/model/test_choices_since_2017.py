@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 from tests.parity import assert_equal, randomized, small_config
 from transformer_lesson.model import transformers
 from transformer_lesson.model.attention import MultiHeadAttention
+from transformer_lesson.model.feed_forward import FeedForward
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.masks import causal_mask, window_mask
 from transformer_lesson.model.norm import make_norm
@@ -25,6 +27,15 @@ def test_a_config_chooses_its_norm_epsilon_and_rotary_base_everywhere():
         assert kinds == {nn.RMSNorm}
     model = DecoderOnlyTransformer(small_config(positions="rotary", rotary_base=77.0))
     assert [block.self_attention.rotate.base for block in model.decoder] == [77.0, 77.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("gelu_tanh", lambda z: F.gelu(z, approximate="tanh")), ("swish", lambda z: z * z.sigmoid())],
+)
+def test_activations_are_those_of_their_names(name, function):
+    module, x = FeedForward(small_config(activation=name)), torch.randn(2, 3, 12)
+    assert_equal(module(x), module.W_2(function(module.W_1(x))))
 
 
 @pytest.mark.parametrize("rotary", [False, True])

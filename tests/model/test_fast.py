@@ -9,6 +9,7 @@ from transformer_lesson import DecoderOnlyTransformer, EncoderDecoderTransformer
 from transformer_lesson.checkpoints.bert import BertTransformer
 from transformer_lesson.model import fast
 from transformer_lesson.model.feed_forward import FeedForward
+from transformer_lesson.model.masks import CAUSAL, causal_mask
 
 
 @pytest.fixture
@@ -41,13 +42,39 @@ def test_attention_learns_in_float32_where_that_is_faster_and_plain_arithmetic_i
     assert len(upcast) == 2
 
 
+def test_other_layers_stay_and_an_error_or_an_inner_block_leaves_the_plain_way():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
+    with pytest.raises(ZeroDivisionError), fast.learning(model):
+        with fast.learning(model):
+            pass
+        assert ["forward" in vars(layer) for layer in model] == [False, True]
+        raise ZeroDivisionError
+    assert not any("forward" in vars(layer) for layer in model)
+
+
+@pytest.mark.parametrize("learns", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_attention_is_the_formulas(learns, dtype):
+    Q, K, V = (torch.randn(2, 3, 5, 8, dtype=dtype, requires_grad=learns) for _ in range(3))
+    scores = (Q.float() @ K.float().mT / 8**0.5).masked_fill(~causal_mask(5), -torch.inf)
+    expected = scores.softmax(-1) @ V.float()
+    tolerance = 1e-5 if dtype == torch.float32 else 0.02
+    for mask in (CAUSAL, causal_mask(5)):
+        ours = fast.attention(Q, K, V, mask)
+        assert ours.dtype == dtype
+        torch.testing.assert_close(ours.float(), expected, rtol=tolerance, atol=tolerance)
+
+
 def thinned(x: torch.Tensor, p: float) -> torch.Tensor:
     dropout = nn.Dropout(p).train()
     with fast.learning(dropout):
         return dropout(x)
 
 
-@pytest.mark.parametrize("p", [1e-6, 0.1, 0.5, 0.999995])
+SHARES = [1e-6, 0.001, 0.1, 0.25, 0.5, 0.9, 0.999995]
+
+
+@pytest.mark.parametrize("p", SHARES)
 def test_the_share_of_zeros_is_p_and_the_mean_stays(p):
     """Also where 16 bits cannot tell p from 0 or 1: there `nn.Dropout` itself draws."""
     n = 2_000_000
@@ -58,14 +85,26 @@ def test_the_share_of_zeros_is_p_and_the_mean_stays(p):
     assert kept.numel() == 0 or torch.allclose(kept, torch.tensor(1 / (1 - p)), rtol=2e-3)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_what_stays_is_scaled_and_the_gradient_too(dtype):
-    x = torch.ones(2, 3, 11, dtype=dtype, requires_grad=True)
+@pytest.mark.parametrize("shape", [(1,), (3,), (4,), (5, 7), (2, 3, 11), (0,)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_what_stays_is_scaled_and_the_gradient_too(shape, dtype):
+    x = torch.ones(shape, dtype=dtype, requires_grad=True)
     y = thinned(x, 0.25)
-    assert y.dtype == dtype
+    assert y.dtype == dtype and y.shape == shape
     assert set(y.detach().unique().tolist()) <= {0.0, torch.tensor(4 / 3, dtype=dtype).item()}
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
+
+
+def test_the_seed_decides_and_nothing_is_dropped_in_evaluation_or_at_p_0():
+    x, calm, drawn = torch.ones(50), nn.Dropout(0.5).eval(), []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        drawn.append(thinned(x, 0.5))
+    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
+    with fast.learning(calm):
+        assert torch.equal(calm(x), x)
+    assert torch.equal(thinned(x, 0.0), x)
 
 
 def test_the_feed_forward_network_drops_its_hidden_layer_when_asked():
@@ -74,7 +113,7 @@ def test_the_feed_forward_network_drops_its_hidden_layer_when_asked():
     for module in (drops, calm):
         with fast.learning(module):
             assert torch.equal(module(x), module(x)) == (module is calm)
-            assert torch.equal(module.eval()(x), module(x))
+    assert torch.equal(drops.eval()(x), drops(x))
 
 
 @pytest.mark.slow

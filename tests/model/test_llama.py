@@ -27,7 +27,7 @@ def llama(**choices) -> DecoderOnlyTransformer:
     return model
 
 
-@pytest.mark.parametrize("n_kv_heads", [2, None])
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 6, None])
 def test_block_by_block_it_is_the_module(n_kv_heads):
     model, ids = llama(n_kv_heads=n_kv_heads), torch.randint(13, (2, 5))
     with record(model) as run:

@@ -19,8 +19,6 @@ def small(bias=True):
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_an_adapter_that_learned_is_merged_or_leaves_no_trace(bias):
-    x, W, A, B = torch.randn(2, 3, 5), torch.randn(7, 5), torch.randn(2, 5), torch.randn(7, 2)
-    assert torch.allclose(lora(x, W, A, B, alpha=4.0), x @ (W + 2 * B @ A).mT, atol=1e-5)
     model = small(bias)
     before = copy.deepcopy(model)
     learns = add_lora(model, rank=3, alpha=6.0)
@@ -40,6 +38,15 @@ def test_an_adapter_that_learned_is_merged_or_leaves_no_trace(bias):
     assert merged.state_dict().keys() == before.state_dict().keys()
 
 
+def test_an_adapter_is_as_loud_as_alpha_says_whatever_its_rank():
+    x, W = torch.randn(2, 3, 5), torch.randn(7, 5)
+    A, B = torch.randn(2, 5), torch.randn(7, 2)
+    once = lora(x, W, A, B, alpha=4.0)
+    twice = lora(x, W, torch.cat([A, A]), torch.cat([B, B], dim=1), alpha=4.0)
+    assert torch.allclose(once, twice, atol=1e-5)
+    assert torch.allclose(once, x @ (W + 2 * B @ A).mT, atol=1e-5)
+
+
 def test_what_cannot_be_is_said():
     model = small()
     with pytest.raises(ValueError, match="no layer named W_X"):
@@ -53,8 +60,11 @@ def test_what_cannot_be_is_said():
         add_lora(model, 2, 4.0)
 
 
+DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
+
+
 @pytest.mark.parametrize("end", [merge_lora, remove_lora])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_what_learned_before_learns_again_and_what_was_tied_stays_tied(end, dtype):
     model = small().to(dtype)
     model.embedding.requires_grad_(False)

@@ -25,7 +25,11 @@ def test_what_came_before_is_seen_in_a_window_the_last_of_it_and_first_tokens(n,
         (lambda: causal_mask(0), "n is 0, but a sequence has at least 1 token"),
         (lambda: window_mask(3, 0), "window is 0"),
         (lambda: sink_mask(3, 2, -1), "sinks is -1, but the fewest is 0"),
-        (lambda: padding_mask(torch.ones(3), 0), r"\(3,\).*must be \(batch, key\)"),
+        (lambda: sink_mask(3, 0, 1), "window is 0"),
+        (
+            lambda: padding_mask(torch.ones(3), 0),
+            r"\(3,\).*must be \(batch, key\).*use ids\[None\]",
+        ),
     ],
 )
 @pytest.mark.usefixtures("unchecked")

@@ -19,6 +19,10 @@ def four_bits(d_out: int = 48, d_in: int = 96) -> tuple[FourBitLinear, torch.Ten
     return FourBitLinear(steps, scale, smallest), W
 
 
+def bytes_of(module: nn.Module) -> int:
+    return sum(buffer.numel() * buffer.element_size() for buffer in module.buffers())
+
+
 @pytest.mark.parametrize(
     ("shape", "d_out"), [(s, 48) for s in SHAPES] + [((2, 96), n) for n in (16, 64, 80, 128, 208)]
 )
@@ -40,6 +44,12 @@ def test_eight_bits_are_the_matrix_but_for_half_a_step(shape):
     expected = x.float() @ W.T
     assert (layer(x) - expected).norm() < 0.02 * expected.norm()
     assert (layer(x)[..., 3] == 0).all() and layer(x).isfinite().all()
+
+
+def test_few_bits_take_few_bytes():
+    layer, W = four_bits(1024, 1024)
+    assert bytes_of(layer) == W.numel() * 5 // 8
+    assert bytes_of(EightBitLinear(W)) == W.numel() + 2 * 1024
 
 
 @torch.no_grad()

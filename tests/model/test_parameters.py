@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from hypothesis import given
+from torch import nn
 
 from benchmarks import gpu
-from tests.parity import small_config
-from transformer_lesson.model import parameters
+from tests.parity import drawn, sizes, small_config
+from transformer_lesson.model import parameters, transformers
 from transformer_lesson.model.parameters import count_parameters
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
@@ -30,6 +32,21 @@ def test_the_base_model_with_one_shared_embedding_or_three(changes, expected):
     with torch.device("meta"):  # the base model would take a quarter of a gigabyte
         model = EncoderDecoderTransformer(small_config(**BASE | changes))
     assert count_parameters(model) == expected
+
+
+@drawn
+@given(sizes("n_heads", "d_head", "d_ff", "n_layers"))
+def test_the_encoder_formula_equals_counting(size):
+    d_model = size.n_heads * size.d_head
+    options = {"positions": "learned", "d_model": d_model} | vars(size)
+    del options["d_head"]
+    model = transformers.EncoderOnlyTransformer(small_config(**options))
+    attention = 4 * (d_model**2 + d_model)
+    feed_forward = 2 * d_model * size.d_ff + size.d_ff + d_model
+    counted = size.n_layers * (attention + feed_forward + 2 * 2 * d_model)
+    assert count_parameters(model.encoder) == counted
+    layer = nn.TransformerEncoderLayer(d_model, size.n_heads, size.d_ff)
+    assert size.n_layers * count_parameters(layer) == counted
 
 
 @pytest.mark.parametrize("positions", ["rotary", "learned"])

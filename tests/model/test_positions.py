@@ -9,7 +9,9 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply
 
 from tests.parity import assert_equal, drawn, sizes
 from transformer_lesson.model.positions import (
+    LearnedPositions,
     RotaryPositions,
+    SinusoidalPositions,
     apply_rotary,
     sinusoidal_encoding,
     stretched_frequencies,
@@ -22,14 +24,29 @@ from transformer_lesson.model.positions import (
         (lambda: sinusoidal_encoding(4, 7), "d_model is 7, but sine and cosine come in pairs"),
         (lambda: sinusoidal_encoding(0, 8), "n_positions is 0"),
         (lambda: sinusoidal_encoding(4, 8, 0.0), "base is 0.0, but wavelengths need a positive"),
+        (lambda: stretched_frequencies(7, 10.0, 64, 4.0), "d_head is 7, but rotary positions"),
+        (lambda: stretched_frequencies(8, 0.0, 64, 4.0), "base is 0.0, but a rotation needs"),
         (lambda: stretched_frequencies(8, 10.0, 0, 4.0), "trained_length is 0, but a rotation"),
-        (lambda: stretched_frequencies(8, 10.0, 64, 4.0, 3.0, 3.0), "low is 3.0 and high 3.0"),
+        (
+            lambda: stretched_frequencies(8, 10.0, 64, 4.0, 3.0, 3.0),
+            "low is 3.0 and high 3.0: make low",
+        ),
         (lambda: apply_rotary(torch.zeros(2, 5), torch.arange(2)), "d_head is 5, but rotary posi"),
     ],
 )
 def test_bad_sizes_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_sinusoidal_positions_save_nothing_and_learned_ones_are_a_trained_table():
+    positions = SinusoidalPositions(6, 4)
+    ids = torch.tensor([[0, 5], [3, 3]])
+    assert torch.equal(positions(ids), sinusoidal_encoding(6, 4)[ids])
+    assert not positions.state_dict() and not list(positions.parameters())
+    positions = LearnedPositions(6, 4)
+    assert positions.weight.shape == (6, 4) and positions.weight.requires_grad
+    assert torch.equal(positions(torch.tensor([5, 0])), positions.weight[[5, 0]])
 
 
 @drawn

@@ -12,7 +12,7 @@ from tests.generation.writers import padded
 from tests.parity import assert_equal, copy_weights, randomized, small_config
 from transformer_lesson.interpretability.causality import leaks_future
 from transformer_lesson.model import transformers
-from transformer_lesson.model.embedding import InputEmbedding
+from transformer_lesson.model.embedding import InputEmbedding, embed
 from transformer_lesson.model.positions import sinusoidal_encoding
 from transformer_lesson.model.transformers import EncoderDecoderTransformer, EncoderOnlyTransformer
 
@@ -35,11 +35,7 @@ def build(kind, **changes):
 
 
 def run(model, ids, others):
-    return model(ids, others) if two(model) else model(ids)
-
-
-def two(model) -> bool:
-    return isinstance(model, EncoderDecoderTransformer)
+    return model(ids, others) if isinstance(model, EncoderDecoderTransformer) else model(ids)
 
 
 def future(ids) -> torch.Tensor:
@@ -96,17 +92,28 @@ def test_encoder_and_decoder_only_equal_transformer_encoder(norm_position, pad_i
     assert_equal(decoder(ids), F.linear(output, decoder.embedding.weight))
 
 
+@pytest.mark.parametrize("scaled", [True, False])
 @pytest.mark.parametrize("positions", POSITIONS)
-def test_embedding_is_scaled_tokens_plus_positions(positions):
-    scaled = positions != "learned"
+def test_embedding_is_scaled_tokens_plus_positions(positions, scaled):
     embedding = InputEmbedding(small_config(positions=positions, scale_embedding=scaled))
     ids = torch.tensor([[3, 12, 3]])
     expected = embedding.weight[ids] * (math.sqrt(12) if scaled else 1)
+    if scaled:
+        assert_equal(embed(ids, embedding.weight), expected)
     if positions == "sinusoidal":
         expected = expected + sinusoidal_encoding(3, 12)
     elif positions == "learned":
         expected = expected + embedding.positions.weight[:3]
     assert_equal(embedding(ids), expected)
+
+
+def test_token_vectors_start_with_deviation_1_dropout_falls_on_them_and_only_new_ids_are_checked():
+    embedding, ids = InputEmbedding(small_config(pad_id=0)), torch.tensor([[99, 4, 5]])
+    assert torch.equal(embedding(ids, 1), embedding(torch.tensor([[1, 4, 5]]), 1))
+    embedding = InputEmbedding(small_config(vocab_size=500, d_model=64))
+    assert embed(torch.arange(500), embedding.weight).std().item() == pytest.approx(1, abs=0.02)
+    embedding = InputEmbedding(small_config(dropout=0.5)).train()
+    assert (embedding(torch.tensor([[1, 2, 3]])) == 0).any()
 
 
 @pytest.mark.slow
@@ -134,6 +141,10 @@ def test_decoders_do_not_see_the_future_and_encoders_do(kind, norm_position, pos
     source, target = torch.tensor([[5, 2, 9]]), torch.tensor([[4, 1, 3, 8, 6, 11]])
     leaks = leaks_future(lambda ids: run(model, source, ids) if two(model) else model(ids), target)
     assert leaks == (kind is EncoderOnlyTransformer)
+
+
+def two(model) -> bool:
+    return isinstance(model, EncoderDecoderTransformer)
 
 
 @each_model
@@ -197,8 +208,10 @@ def test_a_moved_model_computes_in_its_dtype(kind, positions, dtype):
     ("ids", "message"),
     [
         ([[1, 13]], r"token id 13 is outside the vocabulary of 13 tokens \(0 to 12\)"),
+        ([[-1, 2]], "token id -1 is outside the vocabulary of 13 tokens"),
         ([[1] * 8], "the sequence has 8 tokens, but max_len is 7"),
         ([1, 2], r"ids have shape \(2,\).*for one sentence use ids\[None\]"),
+        ([[]], r"ids have shape \(1, 0\)"),
         ([[1.0, 2.0]], "dtype torch.float32, but they must be int64"),
     ],
 )
@@ -208,5 +221,10 @@ def test_ids_that_the_model_cannot_read_are_refused(kind, ids, message):
     for inputs in ((ids, good), (good, ids)) if two(model) else ((ids, good),):
         with pytest.raises(ValueError, match=message):
             run(model, *inputs)
-    longest = torch.full((1, 7), 12)
-    assert torch.equal(run(model, longest.int(), longest.int()), run(model, longest, longest))
+
+
+@each_model
+def test_the_longest_sequence_the_last_token_and_int32_are_fine(kind):
+    model, ids = build(kind), torch.full((1, 7), 12)
+    assert run(model, ids, ids).shape[:2] == (1, 7)
+    assert torch.equal(run(model, ids.int(), ids.int()), run(model, ids, ids))

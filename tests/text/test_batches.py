@@ -30,8 +30,8 @@ def as_lists(batch):
     return [tensor.tolist() for tensor in (*batch.inputs, batch.labels)]
 
 
-def first(batches, n):
-    return [as_lists(batch) for batch in itertools.islice(batches, n)]
+def first(batches, n, start=0):
+    return [as_lists(batch) for batch in itertools.islice(batches, start, start + n)]
 
 
 def pairs_of(batch):
@@ -76,8 +76,10 @@ def test_every_epoch_has_every_pair_once(n_pairs, batch_size, group_by_length, s
     "make",
     [
         lambda seed: TranslationBatches(MENUS, WORDS, 64, seed),
+        lambda seed: TranslationBatches(MENUS, WORDS, 64, seed, group_by_length=False),
         lambda seed: WindowBatches(range(500), 4, 20, seed),
     ],
+    ids=["by length", "shuffled", "windows"],
 )
 def test_the_seed_alone_decides(make, unchecked):  # beartype draws random numbers of its own
     before, torch_before = random.getstate(), torch.get_rng_state()
@@ -90,17 +92,23 @@ def test_the_seed_alone_decides(make, unchecked):  # beartype draws random numbe
     assert first(make(3), 40) == expected
     assert first(make(4), 40) != expected
     assert expected[:17] != expected[17:34]  # the second epoch of 1,067 pairs has a new order
-    assert first(batches.starting_at(33), 5) == expected[33:38]
+    assert first(batches, 5, start=33) == first(batches.starting_at(33), 5) == expected[33:38]
 
 
-def test_padding_is_what_the_tensors_hold_and_grouping_saves_most_of_it():
-    made = TranslationBatches(MENUS, WORDS, 50, seed=2)
-    batches = list(itertools.islice(made, 22))  # an epoch
+@pytest.mark.parametrize("group_by_length", [True, False])
+def test_padding_is_what_the_tensors_hold(group_by_length):
+    made = TranslationBatches(MENUS, WORDS, 50, seed=2, group_by_length=group_by_length)
+    batches = itertools.islice(made, 22)  # an epoch
     flat = torch.cat([t.flatten() for b in batches for t in (b.inputs[0], b.labels)])
     assert made.padding == pytest.approx(count_padding(flat[None], WORDS.pad_id))
+
+
+def test_grouped_batches_are_not_sorted_and_save_most_of_the_padding():
+    batches = list(itertools.islice(TranslationBatches(MENUS, WORDS, 32), 33))
     widths = [batch.labels.shape[1] for batch in batches]
     assert widths != sorted(widths) and widths != sorted(widths, reverse=True)
     shares = compare_padding(MENUS, WORDS, batch_size=32)
+    assert list(shares) == ["shuffled", "grouped by length"]
     assert 0 < shares["grouped by length"] < shares["shuffled"] / 3
 
 
@@ -128,23 +136,31 @@ def test_validation_windows_predict_every_token_but_the_first_once(n, batch_size
     assert all(batch.labels.shape[1] == length for batch in batches[:-1])
 
 
-ONE = torch.ones(3, 1, dtype=torch.int64)
+def both(kinds, message, *arguments):
+    """Cases of an endless and of a finite kind of batches."""
+    return [(lambda kind=kind: kind(*arguments), message) for kind in kinds]
+
+
+SHORT = "2 tokens or more.*got {}: put <bos> and <eos>"
 PAIRED, WINDOWED = (TranslationBatches, epoch), (WindowBatches, windows_in_order)
+NO_IDS = [[1, 2.7, 3], torch.tensor([0.5, 1.5, 2.5]), [[1, 2], [3, 4], [5, 6]], "hello"]
+WHOLE = "ids of a text must be whole numbers in one row, got "
 BAD = [
-    ([shift_right], "2 tokens or more.*got 1: put <bos> and <eos>", [ONE]),
-    (PAIRED, "no pairs to make batches of", ([], LETTERS, 4)),
-    (PAIRED, "1 has an empty side, 'a' and ' '", ([FEW[0], Pair("a", " ")], LETTERS, 4)),
-    (PAIRED, "batch_size must be 1 or more, got 0", (FEW, LETTERS, 0)),
-    (WINDOWED, "window of 8 tokens and .* need a text of 9 tokens.*got 8", (range(8), 2, 8)),
-    (WINDOWED, "length must be 1 or more tokens, got 0", (range(8), 2, 0)),
-    (WINDOWED, "batch_size must be 1 or more, got -1", (range(8), -1, 4)),
-    (WINDOWED, "must be whole numbers in one row, got ", ([1, 2.7, 3], 2, 2)),
-    (WINDOWED, "must be whole numbers in one row, got ", ("hello", 2, 2)),
+    *both([shift_right], SHORT.format(0), torch.ones(3, 0, dtype=torch.int64)),
+    *both([shift_right], SHORT.format(1), torch.ones(3, 1, dtype=torch.int64)),
+    *both(PAIRED, "no pairs to make batches of", [], LETTERS, 4),
+    *both(PAIRED, "1 has an empty side, 'a' and ' '", [FEW[0], Pair("a", " ")], LETTERS, 4),
+    *both(PAIRED, "Pair 0 has an empty side", [Pair("", "c")], LETTERS, 4),
+    *both(PAIRED, "batch_size must be 1 or more, got 0", FEW, LETTERS, 0),
+    *both(WINDOWED, "window of 8 tokens and .* need a text of 9 tokens.*got 8", range(8), 2, 8),
+    *both(WINDOWED, "got 0: take a longer text", [], 2, 1),
+    *both(WINDOWED, "length must be 1 or more tokens, got 0", range(8), 2, 0),
+    *both(WINDOWED, "batch_size must be 1 or more, got -1", range(8), -1, 4),
+    *(case for ids in NO_IDS for case in both(WINDOWED, WHOLE, ids, 2, 2)),
 ]
 
 
-@pytest.mark.parametrize(("kinds", "message", "given"), BAD)
-def test_what_makes_no_batch_is_refused(kinds, message, given, unchecked):
-    for kind in kinds:
-        with pytest.raises(ValueError, match=message):
-            kind(*given)
+@pytest.mark.parametrize(("make", "message"), BAD)
+def test_what_makes_no_batch_is_refused(make, message, unchecked):
+    with pytest.raises(ValueError, match=message):
+        make()

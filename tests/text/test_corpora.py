@@ -13,9 +13,14 @@ sequences_of_ids = st.lists(st.lists(st.integers(1, 99)), min_size=1).filter(any
 def test_the_manual_has_its_topics_as_plain_text_and_each_example_is_in_one():
     topics = manual.topics()
     assert len(topics) >= 75 and {"while", "for", "typesseq"} <= set(topics)
+    assert sum(map(len, topics.values())) > 400_000
+    assert list(topics) == sorted(topics)
     manual.topics().clear(), manual.sentences().clear()  # what was returned is the caller's
     assert manual.topics() == topics and set(manual.EXAMPLES) <= set(manual.sentences())
-    assert manual.EXAMPLES[-1] in manual.sentences("while")
+    assert not set("‘’“”–—…") & set("".join(topics.values()))
+    topic = manual.sentences("while")
+    assert manual.EXAMPLES[-1] in topic
+    assert len(topic) == 3 and set(topic) < set(manual.sentences())
     with pytest.raises(ValueError, match="no topic 'whale'; it has assert, "):
         manual.sentences("whale")
 
@@ -60,16 +65,25 @@ def test_cleaning_leaves_the_prose(monkeypatch):
     manual._sentences.cache_clear()
 
 
+def passages(text, length):
+    """Every run of `length` characters of a text, whatever its line breaks."""
+    text = " ".join(text.split())
+    return {text[start : start + length] for start in range(len(text) - length + 1)}
+
+
 def test_the_split_holds_every_topic_once_and_no_passage_of_its_sides_is_in_the_other():
     (training, validation), topics = manual.split(), manual.topics()
     for name, text in topics.items():
         held_out = name in manual.VALIDATION_TOPICS
         assert (text in validation) is held_out
         assert (text in training) is not held_out
+    line_breaks = len(topics) - 2  # between the topics of each side
+    assert len(training + validation) == sum(map(len, topics.values())) + line_breaks
+    assert set(manual.VALIDATION_TOPICS) <= set(topics)
     assert 0.08 < len(validation) / len(training + validation) < 0.12
-    sides = (" ".join(text.split()) for text in (training, validation))
-    one, other = ({text[i : i + 100] for i in range(len(text) - 99)} for text in sides)
-    assert not one & other  # other topics repeat each other
+    assert not passages(training, 100) & passages(validation, 100)  # other topics repeat each other
+    repeated = passages(topics["customization"], 100) & passages(topics["specialnames"], 100)
+    assert len(repeated) > 10_000
 
 
 def test_about_a_thousand_pairs_each_source_once_as_the_learner_sees_the_menus():
@@ -77,11 +91,25 @@ def test_about_a_thousand_pairs_each_source_once_as_the_learner_sees_the_menus()
     pairs = menus.pairs()
     assert 1040 <= len(pairs) <= 1100 and pairs == sorted(pairs)
     alike = [pair.source.casefold().rstrip(" .:…") for pair in pairs]
-    assert len(set(alike)) == len(pairs) and set(menus.EXAMPLES) <= set(pairs)
+    assert len(set(alike)) == len(pairs)
     for text in (text for pair in pairs for text in (pair.source, pair.target)):
         assert text and text == " ".join(text.split()) and "\x04" not in text
     german = {pair.source: pair.target for pair in pairs}
     assert german["Copy this cell"] == "Diese Zelle kopieren"  # not "Diese %1 Zellen kopieren"
+    assert not {"Go to line", "Go to Line…"} & set(german) and "Go to Line" in german
+    assert set(menus.EXAMPLES) <= set(pairs)
+
+
+def test_pairs_hang_on_no_order_of_files_and_a_missing_pack_says_what_to_install(monkeypatch):
+    before, folder = menus.pairs(), menus.Path
+    in_order = folder.rglob
+    monkeypatch.setattr(folder, "rglob", lambda path, name: reversed([*in_order(path, name)]))
+    menus._pairs.cache_clear()
+    assert menus.pairs() == before
+    menus._pairs.cache_clear()
+    monkeypatch.setattr(menus, "PACKAGE", "no_such_package")
+    with pytest.raises(ModuleNotFoundError, match="pip install jupyterlab-language-pack-de-DE"):
+        menus.pairs()
 
 
 @settings(deadline=None)  # a busy machine is no failure
@@ -103,6 +131,7 @@ def test_padding_keeps_every_token_in_order(sequences, side, pad_id):
     ("arguments", "message"),
     [
         (([], 0), "at least one token, got 0 sequences"),
+        (([[], []], 0), "at least one token, got 2 sequences"),
         (([[1]], -1), "pad_id must be a token id, 0 or more, got -1"),
         (([[1]], 0, "middle"), 'side must be "right" or "left", got \'middle\''),
         (([[1.5]], 0), ""),

@@ -68,10 +68,14 @@ def in_german(text, case):
     [
         ("the", "der alte Hut, die alte Uhr, das alte Buch",
          "den alten Hut, die alte Uhr, das alte Buch"),
+        ("this", "dieser alte Hut, diese alte Uhr, dieses alte Buch",
+         "diesen alten Hut, diese alte Uhr, dieses alte Buch"),
         ("every", "jeder alte Hut, jede alte Uhr, jedes alte Buch",
          "jeden alten Hut, jede alte Uhr, jedes alte Buch"),
         ("a", "ein alter Hut, eine alte Uhr, ein altes Buch",
          "einen alten Hut, eine alte Uhr, ein altes Buch"),
+        ("no", "kein alter Hut, keine alte Uhr, kein altes Buch",
+         "keinen alten Hut, keine alte Uhr, kein altes Buch"),
         ("my", "mein alter Hut, meine alte Uhr, mein altes Buch",
          "meinen alten Hut, meine alte Uhr, mein altes Buch"),
         ("our", "unser alter Hut, unsere alte Uhr, unser altes Buch",
@@ -110,8 +114,11 @@ def links(pair):
          "today-heute the-der dog-Hund does-sieht not-nicht see-sieht the-die cat-Katze .-."),
         (one("he", "buy", "a red car", NOT),
          "he-er does-kauft not-kein buy-kauft a-kein red-rotes car-Auto .-."),
+        (one("they", "wash", "we", NOT),
+         "they-sie do-waschen not-nicht wash-waschen us-uns .-."),
         (one("we", "tidy", "they", adverb="now"),
          "now-jetzt we-wir tidy-räumen tidy-auf them-sie .-."),
+        (one("he", "call", "she"), "he-er calls-ruft calls-an her-sie .-."),
         (one("he", "eat", "eggs", NOT), "he-er does-isst not-keine eat-isst eggs-Eier .-."),
         (one("the child", "open", "the door"),
          "the-das child-Kind opens-macht opens-auf the-die door-Tür .-."),
@@ -134,6 +141,14 @@ def test_alignments_written_by_hand(sentence, expected):
 @pytest.fixture(scope="module")
 def corpus():
     return generate(10_000, seed=1)
+
+
+@pytest.mark.everything
+def test_each_english_sentence_has_one_german_one(corpus):
+    german_of = {}
+    for pair in corpus + generate(40_000, seed=2):
+        assert german_of.setdefault(pair.source, pair.target) == pair.target
+    assert len(german_of) > 49_000  # short sentences occur under both seeds
 
 
 def test_a_seed_gives_the_same_different_sentences_of_3_to_16_words_each_time(corpus):
@@ -181,6 +196,8 @@ def split():
 def test_splits_share_no_sentence_and_held_out_combinations_are_in_their_own_only(split):
     assert [len(part) for part in split] == [19_200, 500, 500]
     assert len({pair.source for part in split for pair in part}) == 20_200
+    assert [len(part) for part in splits(0, 3, seed=0)] == [0, 3, 3]
+    assert [len(part) for part in splits(3, 0, seed=0)] == [3, 0, 0]
     for part in (split.train, split.unseen):
         assert not any(combinations_read_off(pair.source) & HELD_OUT for pair in part)
     assert all(combinations_read_off(pair.source) & HELD_OUT for pair in split.combinations)
@@ -193,7 +210,10 @@ def test_splits_share_no_sentence_and_held_out_combinations_are_in_their_own_onl
     [
         (lambda: generate(-1, seed=0), "n must be a number of sentences, got -1"),
         (lambda: splits(-2, 1, seed=0), "n_train must be a number of sentences, got -2"),
+        (lambda: splits(1, -3, seed=0), "n_test must be a number of sentences, got -3"),
         (lambda: phrase("the unicorn"), "got 'the unicorn': use words of the lexicon"),
+        (lambda: phrase("dog the"), "got 'dog the'"),
+        (lambda: in_both_languages(one("every dog", "sleep", "", NOT)), "leave out negated=True"),
         (lambda: in_both_languages(one("he", "see", "two cats", NOT)), "leave out negated=True"),
     ],
 )
@@ -205,10 +225,9 @@ def test_bad_input_is_refused(call, message):
 def test_habits_put_the_same_words_in_other_places():
     sees, laughs = ("the dog", "see", "the cat"), ("the child", "laugh")
     says = two(sees, "because", laughs, adverb="today")
-    because = "{} , weil das Kind lacht ."
-    assert habits.english_order(says) == because.format("heute der Hund sieht die Katze")
-    assert habits.verbs_last(says) == because.format("heute der Hund die Katze sieht")
-    assert habits.subject_first(says) == because.format("der Hund sieht heute die Katze")
+    assert habits.english_order(says) == "heute der Hund sieht die Katze , weil das Kind lacht ."
+    assert habits.verbs_last(says) == "heute der Hund die Katze sieht , weil das Kind lacht ."
+    assert habits.subject_first(says) == "der Hund sieht heute die Katze , weil das Kind lacht ."
     condition = two(sees, "if", laughs)
     assert habits.english_order(condition) == "wenn das Kind lacht , der Hund sieht die Katze ."
     assert habits.subject_first(condition) is None

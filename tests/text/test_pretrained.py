@@ -6,9 +6,13 @@ import pytest
 import tokenizers
 from tokenizers import models, pre_tokenizers, processors
 
+from tests.parity import small_config
+from transformer_lesson import EncoderDecoderTransformer, EncoderOnlyTransformer
+from transformer_lesson.generation import translate
 from transformer_lesson.text.batches import epoch
 from transformer_lesson.text.pairs import Pair
 from transformer_lesson.text.pretrained import PretrainedTokenizer, chat_prompt
+from transformer_lesson.text.search import sentence_vectors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "cat", "##s", "<", ">", "[", "]", "sep"]
 ROLES = {"bos": "[CLS]", "eos": "[SEP]", "pad": "[PAD]", "unk": "[UNK]"}
@@ -65,6 +69,14 @@ def test_a_typed_mark_is_no_mark(tmp_path):
         (lambda words: words.encode("a", add_special=True), "no bos_id, but one is needed here"),
         (lambda words: epoch([Pair("a", "b")], words, 1), "This tokenizer has no eos_id"),
         (
+            lambda words: translate(EncoderDecoderTransformer(small_config()), words, ["a"]),
+            "This tokenizer has no eos_id",
+        ),
+        (
+            lambda words: sentence_vectors(EncoderOnlyTransformer(small_config()), words, ["a"]),
+            "This tokenizer has no pad_id",
+        ),
+        (
             lambda words: chat_prompt(words, [{"role": "user", "content": "a"}]),
             "role is 'role', but .* as pairs",
         ),
@@ -90,10 +102,12 @@ def test_what_is_no_tokenizer_is_refused(tmp_path):
         chat_prompt(words, [("user", "the cat")])
     with pytest.raises(ValueError, match=r"tokenizer.json has no token '<s>' for bos: check the"):
         PretrainedTokenizer.from_file(path, bos="<s>")
-    path.write_text(whole[:100])
-    for name in ("tokenizer.json", "nothing.json"):
-        with pytest.raises(ValueError, match=f"{name} is not a tokenizer, or only part of"):
-            PretrainedTokenizer.from_file(tmp_path / name)
+    for text in ("", "{}", whole[:100]):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="tokenizer.json is not a tokenizer, or only part of"):
+            PretrainedTokenizer.from_file(path)
+    with pytest.raises(ValueError, match="nothing.json is not a tokenizer"):
+        PretrainedTokenizer.from_file(tmp_path / "nothing.json")
     facts = json.loads(whole)
     facts["model"]["vocab"]["sep"] = 99
     path.write_text(json.dumps(facts))

@@ -35,6 +35,8 @@ def test_the_most_similar_point_the_same_way_whatever_their_length():
     assert most_similar(query, vectors, 4) == [0, 3, 1, 2]
     assert most_similar(query, vectors, 2) == [0, 3]
     assert most_similar(query, vectors[[0] * 7], 3) == [0, 1, 2]  # of equals the first ones
+    assert most_similar(query, vectors, 9) == [0, 3, 1, 2]
+    assert most_words_shared("snow", SENTENCES[:2], 9) == [0, 1]
 
 
 def test_rare_words_count_and_long_sentences_pay():

@@ -1,6 +1,9 @@
 """Text survives the way to ids and back, and nothing that a person types breaks or cheats it."""
 
 import json
+import os
+import subprocess
+import sys
 import unicodedata
 
 import pytest
@@ -15,6 +18,7 @@ from transformer_lesson.text.tokenizers import (
     CharacterTokenizer,
     WordTokenizer,
     tokenizer_from_json,
+    words,
 )
 
 TEXTS = [text for pair in menus.EXAMPLES for text in (pair.source, pair.target)]
@@ -28,6 +32,33 @@ each_tokenizer = pytest.mark.parametrize("tokenizer", ALL)
 each_kind = pytest.mark.parametrize("kind", CLASSES)
 
 any_text = st.text()  # hypothesis leaves out surrogates; nulls, emoji, right-to-left are in
+
+
+@pytest.mark.slow
+@settings(deadline=None)
+@given(any_text)
+def test_words_lose_only_white_space_and_splitting_twice_changes_nothing(text):
+    found = words(text)
+    assert "".join(found) == "".join(text.split())
+    assert words(" ".join(found)) == found
+
+
+@each_tokenizer
+def test_the_special_tokens_have_the_first_four_ids(tokenizer):
+    ids = (tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id, tokenizer.unk_id)
+    assert ids == (0, 1, 2, 3)
+    assert tuple(tokenizer.token(id_) for id_ in ids) == SPECIAL_TOKENS
+    assert list(tokenizer.vocabulary.values()) == list(range(tokenizer.vocab_size))
+    assert len(set(tokenizer.vocabulary)) == tokenizer.vocab_size
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(any_text)
+def test_every_text_returns_from_its_byte_pairs(text):
+    ids = BYTE_PAIRS.encode(text)
+    assert BYTE_PAIRS.decode(ids) == text
+    assert min(ids, default=4) >= 4
 
 
 @pytest.mark.slow
@@ -73,27 +104,59 @@ def test_unknown_words_and_characters_become_unk():
 def test_a_small_vocabulary_keeps_the_most_frequent_tokens():
     tokenizer = WordTokenizer.train(["b b a a c", "b"], vocab_size=6)
     assert list(tokenizer.vocabulary) == [*SPECIAL_TOKENS, "b", "a"]
+    either, other = WordTokenizer.train(["c a b"]), WordTokenizer.train(["b", "a c"])
+    assert list(either.vocabulary) == list(other.vocabulary)
     assert BYTE_PAIRS.vocab_size == 1000
     assert BytePairTokenizer.train(["aaaa"], vocab_size=260).vocab_size == 260
     assert BytePairTokenizer.train(["ab"], vocab_size=999).vocab_size == 261  # "ab" and no more
+
+
+TRAIN_AND_PRINT = """
+import json
+from transformer_lesson.text import menus
+from transformer_lesson.text.tokenizers import BytePairTokenizer, WordTokenizer
+texts = [text for pair in menus.pairs() for text in (pair.source, pair.target)]
+for kind in (BytePairTokenizer, WordTokenizer):
+    tokenizer = kind.train(texts, 600)
+    print(json.dumps(tokenizer.vocabulary), tokenizer.encode(texts[-1]))
+"""
+
+
+@pytest.mark.slow
+def test_training_gives_the_same_vocabulary_on_any_number_of_threads():
+    outputs = []
+    for threads, hash_seed in (("1", "1"), ("2", "2")):
+        environment = os.environ | {"RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": hash_seed}
+        command = [sys.executable, "-c", TRAIN_AND_PRINT]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        outputs.append(run.stdout)
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("<unk>") == 2
 
 
 @each_tokenizer
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda t: t.encode(b"bytes"), TypeError, "str"),
+        *((lambda t, x=x: t.encode(x), TypeError, "str") for x in (None, 5, b"bytes", ["Close"])),
         (lambda t: t.encode("abc\ud83d"), ValueError, r"pair, '\\ud83d', at position 3: remove it"),
         (lambda t: t.decode([4, -1]), ValueError, "id -1 is outside the vocabulary of "),
         (lambda t: t.decode([4, t.vocab_size]), ValueError, "is outside the vocabulary of "),
         (lambda t: type(t).train([]), ValueError, "no text to train on"),
         (lambda t: type(t).train("Close All Tabs"), TypeError, "wrap it in a list"),
-        (lambda t: type(t).train(["a"], vocab_size=4), ValueError, "at least (260|5) here, got 4"),
+        (lambda t: type(t).train(["Close", 5]), TypeError, "str"),
     ],
 )
 def test_bad_input_is_refused(tokenizer, call, error, message):
     with pytest.raises(error, match=message):
         call(tokenizer)
+
+
+@each_kind
+def test_a_vocabulary_has_a_smallest_size(kind):
+    smallest = 260 if kind is BytePairTokenizer else 5
+    with pytest.raises(ValueError, match=f"at least {smallest} here, got {smallest - 1}"):
+        kind.train(["Close"], vocab_size=smallest - 1)
 
 
 @settings(deadline=None)
@@ -105,9 +168,10 @@ def test_json_makes_the_same_tokenizer_again(kind, texts, text):
     again = tokenizer_from_json(tokenizer.to_json())
     assert type(again) is kind and again.to_json() == tokenizer.to_json()
     assert list(again.vocabulary.items()) == list(tokenizer.vocabulary.items())
-    ids = tokenizer.encode(text)
-    assert again.encode(text) == ids and again.tokens(text) == tokenizer.tokens(text)
-    assert kind is not BytePairTokenizer or again.decode(ids) == text
+    ids = tokenizer.encode(text, add_special=True)
+    assert again.encode(text, add_special=True) == ids
+    assert again.tokens(text) == tokenizer.tokens(text)
+    assert again.decode(ids, keep_special=True) == tokenizer.decode(ids, keep_special=True)
 
 
 def as_json(kind, learned):
@@ -115,13 +179,18 @@ def as_json(kind, learned):
 
 
 FOREIGN = [
+    ("", "stored as JSON, and this is not JSON: Expecting value"),
     ("[" * 100_000, "stored as JSON, and this is not JSON"),
     ("[]", "one of WordTokenizer, CharacterTokenizer, BytePairTokenizer, got None"),
+    ('{"kind": ["WordTokenizer"]}', "got .'WordTokenizer'."),
+    ('{"kind": "WordTokenizer"}', '"learned" must be a list of strings'),
     (as_json("Character", [*SPECIAL_TOKENS, 5]), '"learned" must be a list of strings'),
     (as_json("Word", ["Close", *SPECIAL_TOKENS]), "must start with <pad>"),
     (as_json("Word", [*SPECIAL_TOKENS, "a", "b", "a"]), "number its tokens"),
     (as_json("Word", [*SPECIAL_TOKENS, "a\ud800"]), "half of a surrogate pair"),
     (as_json("BytePair", ["a b", "ab c d"]), "must join two known pieces, got 'ab c d'"),
+    (as_json("BytePair", ["a b", "\u5b57 a"]), "two known pieces, got '\u5b57 a'"),
+    (as_json("BytePair", ["", " "]), "two known pieces, got ''"),
     (as_json("BytePair", ["zz zz"]), "two known pieces, got 'zz zz'"),
 ]
 

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 from unittest.mock import Mock
 
 import pytest
@@ -40,16 +42,18 @@ def run(*arguments) -> int:
     ("corpus", "sentences"),
     [
         ("grammar", ["of 6 unseen sentences translated", "of 6 unseen combinations translated"]),
-        ("interface", ["of 1 unseen menu entries translated word for word."]),
-        ("manual", ["bits per character on unseen text."]),
-        ("pairs.tsv", ["of 1 unseen sentences translated word for word.", LEFT_OUT]),
+        ("interface", ["of 1 unseen menu entries translated word for word.", " became "]),
+        ("manual", ["bits per character on unseen text.", "It writes: "]),
+        ("pairs.tsv", ["of 1 unseen sentences translated word for word.", " became ", LEFT_OUT]),
     ],
 )
 def test_each_corpus_is_trained_judged_and_kept(corpus, sentences, tiny, capsys, monkeypatch):
     monkeypatch.chdir(tiny)
     assert run("--corpus", corpus, "--out", "deep/run") == 0
     out, err = capsys.readouterr()
-    assert all(sentence in out for sentence in sentences) and err == ""
+    always = ["s of training in float32.", "validation ", "holds model and vocabulary"]
+    assert all(sentence in out for sentence in [*sentences, *always])
+    assert err == ""
     folder = tiny / "deep" / "run"
     names = ["checkpoint.safetensors", "history.json", "model.safetensors"]
     assert sorted(path.name for path in folder.iterdir()) == names
@@ -98,6 +102,7 @@ def test_mistakes_are_answered_in_one_line(tiny, capsys):
     other = tiny / "other.tsv"
     other.write_text("".join(f"{10 * n}\t{n}\n" for n in range(30)))
     (tiny / "few.tsv").write_text("a\tb\n")
+    (tiny / "long.tsv").write_text("".join(f"{n}{40 * ' x'}\ty\n" for n in range(20)))
     (tiny / "damaged").mkdir()
     (tiny / "damaged" / "checkpoint.safetensors").write_bytes(b"what is this")
     assert run("--corpus", file, "--out", out) == 0
@@ -107,10 +112,13 @@ def test_mistakes_are_answered_in_one_line(tiny, capsys):
         ("--corpus", other, "--out", out, "--resume"): "was trained on a corpus other than",
         ("--corpus", file, "--out", out, "--resume", "--seed", 1): "leave it out with --resume",
         ("--corpus", file, "--out", out, "--resume", "--steps", 2): "is at step 6 already",
+        ("--corpus", file, "--out", tiny / "new", "--resume"): "there is no such file",
         ("--corpus", file, "--out", tiny / "damaged", "--resume"): "is no checkpoint",
         ("--corpus", file, "--out", tiny / "new", "--steps", 0): "steps is 0, but it must be",
+        ("--corpus", file, "--out", tiny / "new", "--seed", -1): "seed is -1, but it must be",
         ("--corpus", file, "--out", file): "File exists",
         ("--corpus", tiny / "few.tsv", "--out", tiny / "new"): "10 or more are needed",
+        ("--corpus", tiny / "long.tsv", "--out", tiny / "new"): "more than 39 tokens: split",
         ("--corpus", "german", "--out", tiny / "new"): "There is no file german",
     }.items():
         assert run(*arguments) == 2
@@ -120,12 +128,23 @@ def test_mistakes_are_answered_in_one_line(tiny, capsys):
     assert not (tiny / "new").exists()
 
 
-def test_what_goes_wrong_before_the_first_step_is_no_traceback(tiny, capsys, monkeypatch):
-    closed = PermissionError(13, "Permission denied", "/closed")
-    for error, code in ((KeyboardInterrupt(), 130), (closed, 2)):
-        monkeypatch.setattr(__main__, "make_task", Mock(side_effect=error))
-        assert run("--corpus", "grammar", "--out", tiny / "run") == code
-    assert "/closed is closed to you (Permission denied)" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("error", "code", "answer"),
+    [
+        (KeyboardInterrupt(), 130, "what was saved before stays as it is"),
+        (
+            PermissionError(13, "Permission denied", "/closed"),
+            2,
+            "/closed is closed to you (Permission denied): choose another place or change its",
+        ),
+    ],
+)
+def test_what_goes_wrong_before_the_first_step_is_no_traceback(
+    error, code, answer, tiny, capsys, monkeypatch
+):
+    monkeypatch.setattr(__main__, "make_task", Mock(side_effect=error))
+    assert run("--corpus", "grammar", "--out", tiny / "run") == code
+    assert answer in capsys.readouterr().err
 
 
 def test_held_out_sentences_are_not_trained_on():
@@ -133,3 +152,13 @@ def test_held_out_sentences_are_not_trained_on():
     assert len(train) + len(held_out) == len(PAIRS) and held_out
     assert {pair.source for pair in train} & {pair.source for pair in held_out} == set()
     assert tasks._hold_out(PAIRS) == tasks._hold_out(PAIRS)
+
+
+@pytest.mark.slow
+def test_as_a_program(tmp_path):
+    command = [sys.executable, "-m", "transformer_lesson.training", "--corpus", "no.tsv"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "run")], capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "There is no file no.tsv" in done.stderr
+    assert "Traceback" not in done.stderr and done.stderr.count("\n") == 1

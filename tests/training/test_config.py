@@ -12,12 +12,12 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 NAN, INFINITY = float("nan"), float("inf")
 BAD = {
-    "steps": (0, 1.5, "9", None, True),
-    "learning_rate": (0, NAN, INFINITY, "0.1", True),
+    "steps": (0, -1, 1.5, "9", None, True),
+    "learning_rate": (0, -1e-3, NAN, INFINITY, "0.1", True),
     "schedule": ("Noam", "", None),
     "warmup_steps": (-1, 2.0, True),
     "optimizer": ("sgd", None),
-    "betas": ((0.9,), [0.9, 1.5], (0.9, 1.0), (-0.1, 0.9), 0.9, ("a", 0.9)),
+    "betas": ((0.9,), [0.9, 1.5], [0.9, 0.98, 0.99], (0.9, 1.0), (-0.1, 0.9), 0.9, ("a", 0.9)),
     "epsilon": (0, -1e-9, NAN, None),
     "weight_decay": (-0.1, NAN, INFINITY, None, "0.1"),
     "clip": (0, -1.0, NAN, "1"),
@@ -27,17 +27,17 @@ BAD = {
     "gradient_accumulation_steps": (0, -1, 2.0, None, True),
     "activation_checkpointing": (1, 0, None, "yes"),
 }
+CASES = [(name, value) for name, values in BAD.items() for value in values]
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(TrainConfig)])
-def test_a_bad_value_is_refused(name):
-    for value in BAD[name]:
-        with pytest.raises(ValueError) as caught:
-            TrainConfig(**{"steps": 10} | {name: value})
-        assert str(caught.value).startswith(f"{name} is {value!r}, but it must be ")
+@pytest.mark.parametrize(("name", "value"), CASES)
+def test_a_bad_value_is_refused(name, value):
+    with pytest.raises(ValueError) as caught:
+        TrainConfig(**{"steps": 10} | {name: value})
+    assert str(caught.value).startswith(f"{name} is {value!r}, but it must be ")
 
 
-@pytest.mark.parametrize(("steps", "warmup"), [(1, 1), (30, 15), (10**4, 50)])
+@pytest.mark.parametrize(("steps", "warmup"), [(1, 1), (2, 1), (30, 15), (100, 50), (10**4, 50)])
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "constant"])
 def test_the_default_warm_up_leaves_a_run_of_any_length_its_peak(schedule, steps, warmup):
     config = TrainConfig(steps=steps, schedule=schedule)
@@ -51,6 +51,12 @@ def test_numpys_scalars_are_numbers():
     assert config == TrainConfig(3, 0.5, betas=(0.9, 0.5), seed=1)
     assert type(config.steps) is int and type(config.learning_rate) is float
     assert config == TrainConfig(**json.loads(json.dumps(dataclasses.asdict(config))))
+    with pytest.raises(ValueError, match="activation_checkpointing is 1"):
+        TrainConfig(3, activation_checkpointing=1)
+
+
+def test_every_field_has_a_rule():
+    assert set(BAD) == {field.name for field in dataclasses.fields(TrainConfig)}
 
 
 @pytest.mark.parametrize(

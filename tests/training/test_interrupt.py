@@ -11,8 +11,9 @@ import torch
 
 from tests.training.small import batches_of, history_of, model_of, run, short, weights
 from transformer_lesson import files
-from transformer_lesson.checkpoints import load_checkpoint, own_format
+from transformer_lesson.checkpoints import load_checkpoint
 from transformer_lesson.training import TrainingInterrupted, resume, train
+from transformer_lesson.training.interrupt import DeferredInterrupt
 
 
 def after(steps: int):
@@ -30,7 +31,7 @@ def press_at(step: int):
 
 
 @pytest.mark.slow
-def test_the_step_under_way_is_finished_and_what_called_train_ends():
+def test_the_step_under_way_is_finished_and_what_called_train_ends(capsys):
     model, calls = model_of("translator"), itertools.count(1)
     before = signal.getsignal(signal.SIGINT)
     model.decoder[1].register_forward_hook(lambda *_: press() if next(calls) == 3 else None)
@@ -42,7 +43,9 @@ def test_the_step_under_way_is_finished_and_what_called_train_ends():
     assert signal.getsignal(signal.SIGINT) is before
     assert isinstance(caught.value, KeyboardInterrupt)
     assert caught.value.history is model.history and caught.value.model is model
-    assert str(caught.value).startswith("Interrupted after step 3 of 6: the model and its history")
+    said = str(caught.value)
+    assert said.startswith("Interrupted after step 3 of 6: the model and its history (model.hist")
+    assert "Call train again" in said and capsys.readouterr().out == ""
 
 
 @pytest.mark.slow
@@ -62,12 +65,15 @@ def test_from_on_step_with_a_checkpoint_the_run_can_go_on(tmp_path):
 
 
 def test_while_saving_too(tmp_path, monkeypatch):
+    from transformer_lesson.checkpoints import own_format as checkpoints
+
     def slow(*arguments):
         press()
         monkeypatch.undo()
-        files.write_atomically(*arguments)
+        real(*arguments)
 
-    monkeypatch.setattr(own_format, "write_atomically", slow)
+    real = files.write_atomically
+    monkeypatch.setattr(checkpoints, "write_atomically", slow)
     path = tmp_path / "run.safetensors"
     with pytest.raises(TrainingInterrupted) as caught:
         run(short(), checkpoint=path, checkpoint_every=2)
@@ -100,6 +106,17 @@ def test_the_history_is_the_models_and_the_handler_restored_whatever_ends_the_ru
     with pytest.raises(KeyboardInterrupt):
         run(short(), twice)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("setting", [signal.SIG_IGN, signal.SIG_DFL])
+def test_a_switched_off_ctrl_c_stays_off(setting):
+    before = signal.signal(signal.SIGINT, setting)
+    try:
+        with DeferredInterrupt():
+            assert signal.getsignal(signal.SIGINT) is setting
+        assert signal.getsignal(signal.SIGINT) is setting
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_other_threads_train_and_leave_signals_alone():

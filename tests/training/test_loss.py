@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.parity import drawn
-from transformer_lesson.training import label_smoothed_loss
+from transformer_lesson.training import bits_per_character, label_smoothed_loss
 from transformer_lesson.training.loss import loss_gradient
 
 
@@ -61,6 +61,13 @@ def test_a_token_that_cannot_be_costs_what_pytorch_says(smoothing, label):
     torch.testing.assert_close(ours.grad, theirs.grad)
 
 
+def test_half_precision_logits_get_a_loss_in_float32():
+    logits, labels = some(64, vocab_size=1000)
+    loss = label_smoothed_loss(logits.bfloat16(), labels, 0.1)
+    assert loss.dtype == torch.float32
+    assert loss == label_smoothed_loss(logits.bfloat16().float(), labels, 0.1)
+
+
 @pytest.mark.usefixtures("unchecked")
 @pytest.mark.parametrize(
     ("change", "sentence"),
@@ -68,8 +75,11 @@ def test_a_token_that_cannot_be_costs_what_pytorch_says(smoothing, label):
         (lambda x: x | {"labels": torch.zeros(3, 4, dtype=torch.long)}, "all labels are padding"),
         (lambda x: x | {"labels": x["labels"][:, :2]}, r"logits have shape \(3, 4, 7\), labels"),
         (lambda x: x | {"labels": x["labels"] + 7}, "label 13 is outside the vocabulary of 7"),
+        (lambda x: x | {"labels": x["labels"] - 9}, "label -8 is outside the vocabulary of 7"),
         (lambda x: x | {"labels": x["labels"] + 0.5}, "labels have dtype torch.float32, but"),
         (lambda x: x | {"smoothing": 1.0}, "smoothing is 1.0, but"),
+        (lambda x: x | {"smoothing": -0.1}, "smoothing is -0.1, but"),
+        (lambda x: x | {"smoothing": math.nan}, "smoothing is nan, but"),
     ],
 )
 def test_bad_input_is_answered_with_a_sentence(change, sentence):
@@ -79,3 +89,9 @@ def test_bad_input_is_answered_with_a_sentence(change, sentence):
     assert label_smoothed_loss(**arguments) > 0
     with pytest.raises(ValueError, match=sentence):
         label_smoothed_loss(**change(arguments))
+
+
+@pytest.mark.parametrize("counts", [(0, 5), (5, 0), (-1, 5)])
+def test_bits_per_character_need_both_counts(counts):
+    with pytest.raises(ValueError, match="both must be >= 1"):
+        bits_per_character(1.0, *counts)

@@ -6,7 +6,7 @@ import torch
 from tests.training.small import KINDS, PAD, batch_of, model_of, short
 from transformer_lesson.text.batches import Batch
 from transformer_lesson.training.history import History
-from transformer_lesson.training.loop import training_step
+from transformer_lesson.training.loop import backward, training_step
 from transformer_lesson.training.memory import checkpointing_activations, split_batch
 from transformer_lesson.training.optimizer import make_optimizer
 
@@ -46,7 +46,19 @@ def test_recomputed_gradients_are_the_same_to_the_last_digit(kind, norm_position
     assert_equal_gradients(twice, gradients(**options), rtol=0, atol=0)
 
 
-def test_recomputing_is_undone_after_an_error():
+def test_recomputing_forgets_what_the_blocks_computed_and_is_undone_after_an_error():
+    calls, kept = [], {}
+    for activation_checkpointing in (False, True):
+        model, saved = model_of("translator", dropout=0.0), []
+        model.encoder[0].register_forward_hook(lambda *_: calls.append(1))
+        config = short(activation_checkpointing=activation_checkpointing)
+        keep = lambda tensor, saved=saved: saved.append(tensor) or tensor  # noqa: E731
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            backward(model, batch_of("translator"), config)
+        kept[activation_checkpointing] = sum(tensor.numel() for tensor in saved)
+    assert kept[True] < kept[False] / 2
+    assert len(calls) == 2  # hooks are not called again when a block computes again
+    assert "forward" not in vars(model.encoder[0])
     model = model_of("classifier")
     with pytest.raises(ZeroDivisionError), checkpointing_activations(model):
         assert "forward" in vars(model.encoder[0])
@@ -70,3 +82,5 @@ def test_each_row_is_in_one_part_and_the_weights_are_shares_of_the_labels():
     many = split_batch(batch, 9)
     assert sum(weight for _, weight in many) == pytest.approx(1) and len(many) == 9
     assert many[8][0] is batch and many[8][1] == 0
+    with pytest.raises(ValueError, match="parts is 0, but it must be at least 1"):
+        split_batch(batch, 0, PAD)

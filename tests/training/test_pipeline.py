@@ -77,9 +77,9 @@ def test_each_token_goes_to_the_devices_of_its_experts_and_all_wait_for_the_full
 
 
 def test_bad_input_is_told():
-    with pytest.raises(ValueError, match="parts is 0"):
+    with pytest.raises(ValueError, match="parts is 0, but it must be an int >= 1"):
         pipeline(2, 0)
-    with pytest.raises(ValueError, match="order is 'FIFO'"):
+    with pytest.raises(ValueError, match="order is 'FIFO', but a pipeline's is one of GPipe, 1F"):
         pipeline(2, 2, "FIFO")
-    with pytest.raises(ValueError, match="devices is 4"):
+    with pytest.raises(ValueError, match="devices is 4: make it a divisor of the 6 experts"):
         sent_to_devices(torch.ones(2, 6), 4)

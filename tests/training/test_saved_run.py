@@ -3,9 +3,12 @@
 import pytest
 import torch
 
-from tests.training.small import KINDS, batches_of, run, short, weights
+from tests.training.small import KINDS, batches_of, model_of, run, short, weights
 from transformer_lesson.checkpoints import load_checkpoint, save_checkpoint
-from transformer_lesson.training import resume
+from transformer_lesson.text import menus
+from transformer_lesson.text.batches import TranslationBatches
+from transformer_lesson.text.tokenizers import WordTokenizer
+from transformer_lesson.training import resume, train
 
 SETTINGS = {
     "adamw": {"weight_decay": 0.1},
@@ -44,6 +47,25 @@ def test_the_curve_is_that_of_an_uninterrupted_run(kind, setting, tmp_path):
     assert history == wanted and history.steps == 9
     assert [step for step, _ in history.validation] == [3, 6, 9]
     assert torch.equal(weights(model), weights(whole)) and not model.training
+
+
+@pytest.mark.slow
+def test_batches_that_shuffle_go_on_where_they_were(tmp_path):
+    pairs = menus.pairs()[:40]
+    tokenizer = WordTokenizer.train([text for pair in pairs for text in pair[:2]])
+    path, size = tmp_path / "run.safetensors", {"vocab_size": tokenizer.vocab_size, "max_len": 60}
+
+    def batches():
+        return TranslationBatches(pairs, tokenizer, batch_size=8, seed=3)
+
+    whole = model_of("translator", **size)
+    wanted = train(whole, batches(), short(12))
+    keep = {"checkpoint": path, "checkpoint_every": 7, "tokenizer": tokenizer}
+    with pytest.raises(PowerCut):
+        train(model_of("translator", **size), batches(), short(12), cut_at(8), **keep)
+    model, history = resume(path, batches())
+    assert history == wanted and torch.equal(weights(model), weights(whole))
+    assert load_checkpoint(path).tokenizer.vocabulary == tokenizer.vocabulary
 
 
 @pytest.mark.slow

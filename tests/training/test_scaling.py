@@ -4,7 +4,28 @@ import math
 
 import pytest
 
-from transformer_lesson.training.scaling import REFITTED, ScalingLaw, fit_scaling_law
+from transformer_lesson.training.scaling import (
+    REFITTED,
+    ScalingLaw,
+    fit_power_law,
+    fit_scaling_law,
+)
+
+
+@pytest.mark.parametrize("floors", [[], [2.0], [0.0, 1.5]])
+def test_a_floor_above_a_loss_is_refused(floors):
+    with pytest.raises(ValueError, match="below the smallest loss, 1.5"):
+        fit_power_law([10, 20, 30], [3.0, 1.5, 2.0], floors)
+
+
+LAW = ScalingLaw(1.1, 30.0, 90.0, 0.4, 0.3)
+
+
+def test_the_best_size_for_some_operations_is_the_lowest_of_all():
+    for operations in (1e12, 1e18):
+        best = LAW.best_size(operations)
+        losses = [LAW.loss(n, operations / 6 / n) for n in (0.97 * best, best, 1.03 * best)]
+        assert losses[1] == min(losses) < losses[0] * 0.999999
 
 
 def test_a_model_that_writes_nothing_is_as_large_as_the_best_and_one_that_writes_much_smaller():
@@ -18,9 +39,13 @@ def test_a_model_that_writes_nothing_is_as_large_as_the_best_and_one_that_writes
     assert REFITTED.loss(*busy) == pytest.approx(loss)
 
 
-def test_two_points_choose_no_exponent():
-    with pytest.raises(ValueError, match="three different .*tokens"):
-        fit_scaling_law([1e4, 2e4, 3e4], [1e5] * 3, [2.0] * 3, [0.3, 0.5])
+@pytest.mark.parametrize(
+    ("sizes", "tokens", "word"),
+    [([1e4, 2e4, 1e4, 2e4], [1e5, 2e5, 3e5, 4e5], "sizes"), ([1e4, 2e4, 3e4], [1e5] * 3, "tokens")],
+)
+def test_two_points_choose_no_exponent(sizes, tokens, word):
+    with pytest.raises(ValueError, match=f"three different .*{word}"):
+        fit_scaling_law(sizes, tokens, [2.0] * len(sizes), [0.3, 0.5])
 
 
 def test_a_law_finds_itself_in_runs_without_noise():

@@ -45,10 +45,12 @@ def test_each_falls_as_its_formula_says():
         assert rates("noam", **setting)[1:] == pytest.approx(wanted)
 
 
-def test_a_step_outside_the_run_is_refused():
-    for step in (0, 101):
-        with pytest.raises(ValueError, match=f"step is {step}, but this run's steps go from 1 to"):
-            learning_rate(step, TrainConfig(steps=100), 64)
-    for sizes in ((0, 512, 400), (1, 0, 400), (1, 512, 0)):
+@pytest.mark.parametrize("schedule", ["linear", "noam"])
+@pytest.mark.parametrize("step", [0, -1, 101])
+def test_a_step_outside_the_run_is_refused(schedule, step):
+    config = TrainConfig(steps=100, schedule=schedule)
+    with pytest.raises(ValueError, match=f"step is {step}, but this run's steps go from 1 to 100"):
+        learning_rate(step, config, 64)
+    for sizes in ((0, 512, 400), (-1, 512, 400), (1, 0, 400), (1, 512, 0)):
         with pytest.raises(ValueError, match="but it must be at least 1"):
             warmup_rate(*sizes)

@@ -4,8 +4,20 @@ import pytest
 import torch
 
 from transformer_lesson.model.attention import multi_head_attention
+from transformer_lesson.model.feed_forward import feed_forward
 from transformer_lesson.training import tensor_parallel
 from transformer_lesson.training.tensor_parallel import attention_in_parts, share_of
+
+
+def test_one_process_has_all_of_it():
+    x, matrices = torch.randn(2, 5, 12), torch.randn(4, 12, 12)
+    mask = torch.ones(5, 5).tril().bool()
+    whole = multi_head_attention(x, *matrices, 3, mask)
+    assert torch.allclose(attention_in_parts(x, *matrices, 3, mask), whole)
+    network = torch.randn(12, 14), torch.randn(14), torch.randn(14, 12), torch.randn(12)
+    assert torch.allclose(
+        tensor_parallel.feed_forward_in_parts(x, *network), feed_forward(x, *network)
+    )
 
 
 def test_what_two_processes_would_add_up_is_the_whole(monkeypatch):

@@ -24,6 +24,9 @@ def test_under_a_word_stands_the_first_german_one_aligned_with_it_or_padding():
         assert TOKENIZER.decode(ids[0]) == pair.source
         words = [TOKENIZER.token(label) if label else "" for label in labels[0].tolist()]
         assert words == german_of_each_word(pair)
+    together = word_batches(PAIRS, TOKENIZER, 16)
+    assert [len(labels) for _, labels in together] == [16, 16, 8]
+    assert all(ids.shape == labels.shape for (ids,), labels in together)
 
 
 def test_counting_and_its_loss():
@@ -34,9 +37,12 @@ def test_counting_and_its_loss():
         (3 * math.log(4 / 3) + math.log(4)) / 7
     )
     assert word_for_word.counted(pairs, at_places=True)["b", 1] == {"y": 3}
+
+
+def test_counting_goes_by_place_and_else_by_word():
     known = [Pair("a a", "x y", ((0, 0), (1, 1))), Pair("a", "x", ((0, 0),))]
     asked = [Pair("a a a c", "x y x z", ((0, 0), (1, 1), (2, 2), (3, 3)))]
-    assert word_for_word.share_by_counting(known, asked) == 3 / 4  # by place, else by word
+    assert word_for_word.share_by_counting(known, asked) == 3 / 4
 
 
 @pytest.mark.parametrize("branch", BRANCHES)
@@ -60,5 +66,14 @@ def test_a_reader_learns_and_is_repeated_to_the_digit():
     (reader, losses), (_, again) = learn(), learn()
     assert losses == again and losses[-1] < 0.5 * losses[0]
     assert word_for_word.share_right(reader, batches) > 0.5
-    words = word_for_word.read_aloud(reader, TOKENIZER, PAIRS[0].source)
-    assert len(words) == len(PAIRS[0].source.split())
+    assert len(word_for_word.read_aloud(reader, TOKENIZER, PAIRS[0].source)) == len(
+        PAIRS[0].source.split()
+    )
+
+
+def test_a_run_that_diverges_returns_what_it_has():
+    reader = word_for_word.word_reader(TOKENIZER.vocab_size, "no norm", n_layers=1, d_model=16)
+    losses = word_for_word.losses_while_learning(
+        reader, word_batches(PAIRS, TOKENIZER, 20), 40, 1e25
+    )
+    assert 1 <= len(losses) < 40

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from transformer_lesson.lessons.lesson_10 import size_and_text as experiment
-from transformer_lesson.lessons.lesson_10.size_and_text import batches, build, loss_on
+from transformer_lesson.lessons.lesson_10.size_and_text import batches, build, loss_on, stored
 from transformer_lesson.model.gpt import gpt_weights_of
+from transformer_lesson.model.parameters import count_parameters
 
 
 @pytest.mark.slow
@@ -27,3 +28,9 @@ def test_the_same_windows_for_the_same_seed():
     assert inputs.shape == labels.shape == (16, 64) and torch.equal(inputs + 1, labels)
     assert torch.equal(next(batches(text, 1))[0], inputs)
     assert not torch.equal(next(batches(text, 1, seed=1))[0], inputs)
+
+
+def test_what_is_stored_is_of_models_that_this_code_builds():
+    for one in stored():
+        assert one.n_parameters == count_parameters(build(1000, one.d_model))
+    assert len({one[:3] for one in stored()}) == 12

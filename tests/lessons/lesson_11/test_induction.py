@@ -29,9 +29,12 @@ def test_rows_repeat_their_own_segment_of_different_tokens():
         assert all(0 <= id_ < 13 for id_ in row)
     again, other = (repeated_sequences([3, 5, 7], 11, 13, seed=seed) for seed in (0, 2))
     assert torch.equal(rows, again) and not torch.equal(rows, other)
-    for periods, said in (([0], "a period is 0"), ([], "empty")):
-        with pytest.raises(ValueError, match=said):
-            repeated_sequences(periods, 9, 13, seed=0)
+
+
+@pytest.mark.parametrize(("periods", "said"), [([0], "a period is 0"), ([14], "14"), ([], "empty")])
+def test_impossible_periods_are_refused(periods, said):
+    with pytest.raises(ValueError, match=said):
+        repeated_sequences(periods, 9, 13, seed=0)
 
 
 def test_batches_are_shifted_and_differ_and_segments_have_every_length():
@@ -45,8 +48,9 @@ def test_batches_are_shifted_and_differ_and_segments_have_every_length():
     assert torch.equal(skipped.inputs[0], second.inputs[0])
     (ids,) = next(iter(RepeatedSequences(SMALL, 60, shortest=2, longest=4))).inputs
     assert {len(set(row)) for row in ids.tolist()} == {2, 3, 4}
-    with pytest.raises(ValueError, match="segments of 5 to 4"):
-        RepeatedSequences(SMALL, 6, shortest=5, longest=4)
+    for shortest, longest in ((0, 4), (5, 4), (2, 14)):
+        with pytest.raises(ValueError, match=f"segments of {shortest} to {longest}"):
+            RepeatedSequences(SMALL, 6, shortest=shortest, longest=longest)
 
 
 def test_foreign_tokens_may_stand_before_the_first_segment():
@@ -65,6 +69,22 @@ def test_foreign_tokens_may_stand_before_the_first_segment():
     assert found == {0, 1, 2, 3}
     with pytest.raises(ValueError, match="vocab_size - longest_prefix = 9"):
         RepeatedSequences(SMALL, 6, shortest=2, longest=10, longest_prefix=4)
+    with pytest.raises(ValueError, match="no prefix is shorter than 0"):
+        RepeatedSequences(SMALL, 6, shortest=2, longest=4, longest_prefix=-1)
+
+
+def test_behind_foreign_tokens_a_segment_of_8_stands_twice():
+    batch = induction.after_foreign_tokens(5, batch_size=3)
+    known = (torch.arange(21) >= 13).expand(3, 21)
+    assert batch.inputs[0].shape == (3, 21) and torch.equal(induction.repeated_part(batch), known)
+    assert torch.equal(batch.inputs[0][:, 5:13], batch.inputs[0][:, 13:])
+
+
+def test_what_is_stored_is_three_seeds_and_two_warm_ups():
+    stored = induction.stored()
+    assert [one["seed"] for one in stored["seeds"]] == [0, 1, 2]
+    runs = [(one["warm_up"], one["seed"]) for one in stored["curves"]]
+    assert runs == [(50, 0), (50, 1), (50, 2), (5, 0), (5, 1), (5, 2)]
 
 
 def test_accuracy_counts_from_where_a_token_is_read_again():
@@ -101,6 +121,16 @@ def test_positions_reach_queries_and_keys_and_nothing_else():
     assert_equal(run["decoder.0.self_attention.weights"], weights)
     assert_equal(run["decoder.0.self_attention.heads"], heads)
     assert_equal(x, run["embedding.tokens"])
+
+
+def test_positions_in_the_stream_are_added_once():
+    model = randomized(induction.AttentionOnlyDecoder(SMALL, positions_in_stream=True)).eval()
+    with record(model) as run:
+        model(IDS)
+    x = run["embedding.output"]
+    assert_equal(x, run["embedding.tokens"] + sinusoidal_encoding(7, 12))
+    expected = split_heads(model.decoder[0].self_attention.W_Q(x), 3)
+    assert_equal(run["decoder.0.self_attention.queries"], expected)
 
 
 @pytest.mark.everything

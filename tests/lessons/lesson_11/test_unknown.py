@@ -52,7 +52,10 @@ def test_a_run_shows_what_the_model_does_and_its_rule_is_nowhere_in_sight(model)
     wanted = hidden_rules.trained_model(3)(there).argmax(dim=-1)[0].tolist()
     assert run.guesses == wanted and run.ids == IDS and model.runs == [run]
     assert [w.shape for w in run.weights.values()] == [(12, 12)] * 4
-    assert repr(run).splitlines()[2].split() == ["guess", *map(str, wanted)]
+    lines = repr(run).splitlines()
+    assert lines[1].split() == ["token", *map(str, IDS)]
+    assert lines[2].split() == ["guess", *map(str, wanted)]
+    assert lines[-1].split()[3:] == [str(i) for i in run.weights["1.1"].argmax(-1).tolist()]
     assert repr(model) == "Unknown model 3: 39 of 40 runs left." and model.runs_left == 39
     assert not {"follow", "distance", "separator"} & {*repr(vars(model)).split()}
 
@@ -63,6 +66,8 @@ def test_a_head_that_sends_what_it_sent_for_another_sequence_is_the_only_change(
     assert same.guesses == model.record(IDS).guesses
     every = [model.put_back(IDS, other, head) for head in unknown.HEADS]
     assert all(run.guesses[:-1] == same.guesses[:-1] for run in every)  # they differ at the end
+    assert every[2].changed == f"head 1.0 sent what it sends for {other}"
+    assert every[2].changed in repr(every[2])
     heads_of_block_0 = [every[2].weights[name] for name in ("0.0", "0.1")]
     assert all(map(torch.equal, heads_of_block_0, list(same.weights.values())[:2]))
 
@@ -83,23 +88,26 @@ def test_forty_runs_and_a_forty_first_loses_nothing(model):
         ([], "reads 1 to 32 tokens, and here are 0"),
         ([1] * 33, "and here are 33"),
         ([1, 12], "from 0 to 11, and 12 is none"),
+        ([-1], "and -1 is none"),
+        (7, "Pass a list of tokens"),
         ("ab", "Pass a list of tokens"),
         ([1.5], "Pass a list of tokens"),
+        ([[1, 2]], "Pass a list of tokens"),
+        (None, "Pass a list of tokens"),
     ],
 )
 def test_what_the_model_cannot_read_costs_nothing(model, ids, said, unchecked):
-    for call in (
-        lambda: model.record(ids),
-        lambda: model.put_back([1], ids, "0.0"),
-        lambda: model.check(hidden(3), breaks=ids),
-    ):
+    for call in (lambda: model.record(ids), lambda: model.put_back([1], ids, "0.0")):
         with pytest.raises(ValueError, match=said):
             call()
+    if ids is not None:
+        with pytest.raises(ValueError, match=said):
+            model.check(hidden(3), breaks=ids)
     with pytest.raises(ValueError, match="2 and 1 tokens: make them equally"):
         model.put_back([1, 2], [1], "0.0")
     with pytest.raises(ValueError, match="no head '2.0': take one of 0.0"):
         model.put_back([1], [1], "2.0")
-    for number in (0, 31, "1"):
+    for number in (0, 31, 1.0, "1", True, None):
         with pytest.raises(ValueError, match="whole numbers from 1 to 30"):
             unknown.unknown(number)
     assert model.runs_left == 40
@@ -108,15 +116,29 @@ def test_what_the_model_cannot_read_costs_nothing(model, ids, said, unchecked):
 def test_a_rule_passes_if_it_holds_as_in_training_and_is_broken(model):
     holds = model.check(hidden(3))
     assert holds.status == "failed" and "200 of 200" in holds.message.splitlines()[0]
+    assert "It holds as in training. Now break it" in holds.message.splitlines()[-1]
     unbroken = model.check(hidden(3), breaks=[1, 2])
     assert unbroken.status == "failed" and "agree at all 2 places" in unbroken.message
+    assert "Break it elsewhere" in unbroken.message
     long = next(
         ids
         for ids in unknown._random(32, 12, 7).tolist()
         if unknown._read(3, ids).guesses != hidden(3)(ids)
     )
     cracked = model.check(lambda ids: torch.tensor(hidden(3)(ids)), breaks=torch.tensor(long))
-    assert cracked.status == "passed" and model.runs_left == 40
+    assert cracked.status == "passed" and "Your input breaks it: at place" in cracked.message
+    assert "Cracked" in cracked.message and model.runs_left == 40
+
+
+def test_a_rule_that_is_nearly_right_is_told_so_and_nothing_of_the_model(model):
+    def without_the_joker(ids):
+        return [
+            ids[max(i for i in range(p) if ids[i] == t) + 1] if t in ids[:p] else t
+            for p, t in enumerate(ids)
+        ]
+
+    report = model.check(without_the_joker, breaks=IDS)
+    assert report.status == "failed" and "You are right at 9" in report.message
     assert "You are right at" in model.check(lambda ids: ids).message
 
 

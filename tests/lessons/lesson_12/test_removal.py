@@ -1,5 +1,7 @@
 """What is stored about heads and blocks, and how a mean is put in their place."""
 
+from statistics import fmean
+
 import pytest
 import torch
 
@@ -70,6 +72,17 @@ def test_every_head_and_block_is_stored_and_a_measure_has_each_in_its_place():
     assert ten.heads[23, 4] == pytest.approx(sum(without.capital) / 10)
     assert copying.blocks[16] == pytest.approx(stored[Part(16)].copy)
     assert prose.worst == prose.whole + 2
+
+
+def test_what_the_lesson_claims_of_single_heads_holds_for_what_is_stored():
+    stored = removal.stored()
+    capital = {part: fmean(stored[part].capital) for part in removal.heads()}
+    copying = {part: removal.change(part, "copy") for part in removal.heads()}
+    whole = fmean(stored[None].capital)
+    assert [part for part, P in capital.items() if P < whole / 2] == [Part(23, 4)]
+    assert sorted(copying, key=copying.get)[-2:] == [Part(1, 4), Part(16, 0)]
+    change, low, high = removal.mean_change(Part(23, 4), "capital")
+    assert change == pytest.approx(capital[Part(23, 4)] - whole) and low < change < high < -0.3
 
 
 @pytest.mark.slow

@@ -1,10 +1,21 @@
 """The model that reads longer than it learned, and the ways to read with it."""
 
+import json
+import sys
+from statistics import fmean
+
 import pytest
 import torch
 
 from tests.parity import assert_equal
-from transformer_lesson.lessons.lesson_13 import longer
+from transformer_lesson.lessons.lesson_13 import (
+    longer,
+    measure_longer,
+    measure_sinks,
+    measure_variants,
+    sinks,
+    variants,
+)
 from transformer_lesson.lessons.lesson_13.longer import read_otherwise, stored_reader
 from transformer_lesson.lessons.lesson_13.sinks import seeing
 from transformer_lesson.model.masks import causal_mask, window_mask
@@ -51,3 +62,47 @@ def test_the_stored_model_is_the_one_of_the_table():
     found = longer.quarters(longer.loss_by_position(stored_reader()))
     for ours, kept in zip(found, longer.stored()["rotary"][0], strict=True):
         assert ours == pytest.approx(kept, abs=0.03)
+
+
+def test_the_stored_table_is_whole_and_each_best_rate_has_neighbors():
+    assert longer.quarters(torch.arange(8.0)) == [0.5, 2.5, 4.5, 6.5]
+    table = longer.stored()
+    assert set(longer.KINDS) < set(table) and len(table) == 2 * 3 + 3 + 3 + 4 * len(longer.RATES)
+    for kind in longer.KINDS:
+        for fine, coarse in zip(table.pop(f"{kind}, in pieces"), table[kind], strict=True):
+            assert longer.pieces(torch.tensor(fine), 4) == pytest.approx(coarse, abs=1e-3)
+    assert all([len(run) for run in runs] == [4, 4, 4] for runs in table.values())
+    last = {name: fmean(run[-1] for run in runs) for name, runs in table.items()}
+    assert last["window 32"] < last["by parts"] < last["no positions"] < last["rotary"] - 0.3
+    for way in ("unchanged", "interpolation", "raised base", "by parts"):
+        rate, runs = longer.best_of(way)
+        assert 0 < longer.RATES.index(float(rate)) < len(longer.RATES) - 1
+        assert runs == table[f"{way}, 30 steps at {rate}"]
+
+
+def test_each_measurement_ends_with_its_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(measure_longer, "SEEDS", ())
+    monkeypatch.setattr(longer, "TABLE", tmp_path / "longer.json")
+    measure_longer.main()
+    assert json.loads(longer.TABLE.read_text()) == {}
+    monkeypatch.setattr(measure_variants, "STORED", tmp_path / "variants.json")
+    monkeypatch.setattr(
+        measure_variants, "measured", lambda name: variants.Stored({0.1: [2.0]}, [])
+    )
+    monkeypatch.setattr(sys, "argv", ["measure_variants", "Muon"])
+    measure_variants.main()
+    assert json.loads(measure_variants.STORED.read_text()) == {"Muon": [{"0.1": [2.0]}, []]}
+    monkeypatch.setattr(measure_sinks, "weights", lambda name: tmp_path)
+    monkeypatch.setattr(measure_sinks, "from_pretrained", lambda path: torch.nn.Identity())
+    monkeypatch.setattr(measure_sinks.llama_cpp, "read_tokenizer", lambda path: None)
+    monkeypatch.setattr(sinks, "passages", lambda tokenizer: ())
+    monkeypatch.setattr(sinks, "STORED", tmp_path / "sinks.json")
+    measure_sinks.main()
+    assert json.loads(sinks.STORED.read_text()) == []
+
+
+def test_the_stored_passages_are_whole():
+    for one in sinks.stored():
+        assert 0 < one.firsts < one.cut < 1
+        assert len(one.losses) == 5 and sinks.ALONE in one.losses
+    assert len(sinks.stored()) == sinks.TEXTS

@@ -1,13 +1,17 @@
 """Each change does what it says, alone, and what is stored is whole."""
 
+from statistics import fmean
+
 import pytest
 import torch
 import torch.nn.functional as F
 
 from tests.parity import assert_equal
 from transformer_lesson.lessons.lesson_13 import variants
+from transformer_lesson.lessons.lesson_13.since_2017 import LAST, at_their_best, ladder
 from transformer_lesson.lessons.lesson_13.variants import (
     CHANGES,
+    RATES,
     Recipe,
     build,
     optimizers,
@@ -34,6 +38,10 @@ def test_all_models_begin_with_the_same_weights_and_predict(base, change):
     with torch.no_grad():
         same = torch.allclose(model(IDS), base(IDS), atol=1e-6)
     assert same == (change == "nothing")
+
+
+def test_a_recipe_may_be_any_step_of_the_ladder():
+    assert build(Recipe(rung="2017"), seed=3).config == ladder()["2017"]
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -94,3 +102,37 @@ def test_the_balance_is_added_to_a_loss():
         return variants.loss_of(build(recipe, seed=3), batch, recipe).item()
 
     assert loss(1.0) - loss(0.0) > 2  # two layers
+
+
+@pytest.mark.slow
+def test_a_run_is_repeated_to_the_digit():
+    torch.set_num_threads(1)
+    recipe = Recipe("8 experts, top 2", steps=2, muon=0.02)
+    one, other = (variants.trained(recipe, seed=1).projection.weight for _ in range(2))
+    assert torch.equal(one, other)
+    assert not torch.equal(one, variants.trained(recipe, seed=2).projection.weight)
+
+
+def test_what_is_stored_is_whole_and_each_best_rate_has_neighbors():
+    runs = variants.stored()
+    assert list(runs) == list(variants.RECIPES) and [*ladder()] == [*runs][:7]
+    for name, kept in runs.items():
+        assert tuple(kept.losses) == variants.rates_of(name)
+        many = 10 if name in ladder() or name == "Muon" else 3
+        wanted = [many if rate == kept.best_rate() else 3 for rate in kept.losses]
+        assert [*map(len, kept.losses.values())] == wanted
+        if len(kept.losses) > 1:
+            assert 0 < [*kept.losses].index(kept.best_rate()) < len(kept.losses) - 1, name
+        shares = [share for seed in kept.shares for share in seed]
+        assert len(shares) == 6 * ("experts" in name)
+        assert all(sum(share) == pytest.approx(1, abs=0.01) for share in shares)
+
+
+def test_differences_are_those_of_the_best_rates():
+    runs = variants.stored()
+    old, new = runs[LAST], runs["linear attention"]
+    assert [*old.losses] == [*RATES]
+    grids = [torch.tensor([v[:3] for v in one.losses.values()]).double() for one in (old, new)]
+    found, edge = at_their_best(*grids)
+    assert variants.differences(LAST, "linear attention") == pytest.approx(found.tolist())
+    assert not edge and old.best() == min(old.losses.values(), key=lambda some: fmean(some[:3]))

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from transformer_lesson.lessons.lesson_15 import scaling_law as experiment
-from transformer_lesson.lessons.lesson_15.scaling_law import batches, run
+from transformer_lesson.lessons.lesson_15.scaling_law import batches, build, resampled, run, stored
+from transformer_lesson.model.parameters import count_product_weights
 
 
 @pytest.mark.slow
@@ -24,3 +25,20 @@ def test_no_window_is_read_twice_and_another_seed_reads_in_another_order():
     assert other[:, 0].tolist() != firsts
     with pytest.raises(ValueError, match="fewer than 1,000"):
         next(batches(text, 1_000, seed=0))
+
+
+def test_what_is_stored_is_the_whole_grid_of_models_that_this_code_builds():
+    runs = stored()
+    cells = {(d, n) for d in experiment.WIDTHS for n in experiment.TOKENS}
+    assert {one[:1] + one[2:3] for one in runs.grid} == cells
+    assert len(runs.grid) == 3 * len(cells) and len(runs.held_out) == 3 * len(experiment.HELD_OUT)
+    for one in runs.grid:  # another Python's manual may have another character
+        assert one.size == pytest.approx(count_product_weights(build(one.d_model)), rel=0.01)
+    assert max(one.size for one in runs.grid) * 2 < min(one.size for one in runs.held_out)
+
+
+def test_a_sample_has_runs_twice_and_leaves_some_out():
+    grid = stored().grid
+    sample = resampled(grid, 3)
+    assert len(sample) == len(grid) and set(sample) < set(grid)
+    assert sample == resampled(grid, 3) != resampled(grid, 4)

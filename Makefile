@@ -14,7 +14,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests lab my-lessons weights test test-everything check test-oldest lock notebooks \
+.PHONY: help setup setup-tests lab my-lessons weights test test-everything test-release check test-oldest lock notebooks \
 	redraw handout grade pictures bench bench-gpu site address clean
 
 help: ## list these commands
@@ -70,10 +70,13 @@ OF_LESSON = $(if $(LESSON),--lesson=$(LESSON) $(wildcard tests/lessons/lesson_$(
 NOTEBOOK = $(if $(LESSON),$(wildcard notebooks/$(LESSON)_*.ipynb notebooks/deeper/$(LESSON)_*.ipynb))
 
 test: setup-tests ## the test: every notebook, and every test but what test-everything adds (LESSON=03: of that one)
-	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "not everything" $(OF_LESSON) $(NOTEBOOK)
+	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "not everything and not release" $(OF_LESSON) $(NOTEBOOK)
 
 test-everything: setup-tests ## what `make test` leaves out: more learners, what costs minutes
 	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m everything
+
+test-release: setup-tests ## what is tried before a release: more of the same, with other numbers and by other ways
+	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m release
 
 # The tests of the rooms in which something differs from the last commit, beside those of the house.
 ROOMS = $(shell { git diff --name-only HEAD; git ls-files --others --exclude-standard; } 2>/dev/null | \
@@ -84,7 +87,7 @@ check: setup-tests ## the minute before a commit: formatting, imports, quick tes
 	$(RUN) ruff format --check
 	$(RUN) ruff check
 	.venv/bin/lint-imports
-	$(RUN) pytest -n2 $(TOGETHER) -m "not slow and not everything" $(or $(OF_LESSON),$(OF_CHANGES))
+	$(RUN) pytest -n2 $(TOGETHER) -m "not slow and not everything and not release" $(or $(OF_LESSON),$(OF_CHANGES))
 
 test-oldest: setup-tests ## the same with the oldest versions that are allowed, in .venv-oldest
 	$(RUN) uv venv --clear --seed --python .venv/bin/python .venv-oldest

@@ -28,7 +28,7 @@ from transformer_lesson.exercises.probing import PROBES
 from transformer_lesson.exercises.program import FUNCTIONS, program, sources, started
 
 SEED = 7
-TWELVE = [SEED, *(pytest.param(n, marks=pytest.mark.everything) for n in range(12) if n != SEED)]
+THIRTY = [SEED, *(pytest.param(n, marks=pytest.mark.release) for n in range(30) if n != SEED)]
 pytestmark = pytest.mark.slow
 
 
@@ -41,7 +41,7 @@ def right(name):
     return find(name).load_reference()
 
 
-@pytest.mark.parametrize("seed", TWELVE)
+@pytest.mark.parametrize("seed", THIRTY)
 def test_each_bug_of_a_boss_shows_and_hides_no_other(seed):
     bugs = planted_bugs(seed)
     assert len(dict(bugs)) == BUGS

@@ -131,7 +131,7 @@ def test_two_turns_never_act_alike(name):
 
 
 @pytest.mark.slow
-@pytest.mark.everything
+@pytest.mark.release
 @each_exercise
 def test_what_no_turns_explain_has_no_name(name):
     report = check(name, lambda *inputs: nudged(EXERCISES[name].load_reference()(*inputs)))

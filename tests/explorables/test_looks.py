@@ -35,7 +35,7 @@ def grown(found: list[dict]) -> list[int]:
     return [height for height in played if height > played[0]]
 
 
-@pytest.mark.everything
+@pytest.mark.release
 @pytest.mark.parametrize("name", [case.values[0] for case in one_of_each_kind() if not case.marks])
 def test_each_state_is_read_on_a_phone(name, show):
     found = open_still(name, show, 390).page.evaluate(DRIVEN)

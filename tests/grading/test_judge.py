@@ -89,7 +89,7 @@ def test_the_verdict_is_that_of_check(name, unchecked):
     assert (report.status, report.mistake) == ("failed", words(name)[turn].name), report
 
 
-@pytest.mark.everything
+@pytest.mark.release
 @pytest.mark.parametrize("name", ANOTHER_WAY)
 def test_another_right_way_passes(name, unchecked):
     """Though its results are of other types that `check` takes; it is not taken for ours."""
@@ -133,7 +133,7 @@ def contents(value) -> str:
     return contents({key: one for key, one in vars(value).items() if key != "given"})  # to a Layer
 
 
-@pytest.mark.everything
+@pytest.mark.release
 @pytest.mark.parametrize("name", EXERCISES)
 def test_a_table_of_all_that_check_shows_does_not_pass(name, unchecked):
     """Right on every draw, on what the rules make of it, and on every tiny one."""

@@ -142,18 +142,18 @@ def _close(shown: str, expected: str) -> bool:
     return abs(ours - theirs) <= 1.01 * 10.0 ** -len(shown.partition(".")[2])
 
 
-def agree(shown: list[str], wanted: list[str]) -> None:
+def assert_agree(shown: list[str], wanted: list[str]) -> None:
     """All texts of two lists are the same numbers, in the same words."""
     assert len(shown) == len(wanted)
     pairs = zip(shown, wanted, strict=True)
     assert [pair for pair in pairs if not same_numbers(*pair)] == []
 
 
-def tells(shown: list[str], pattern: str, values: Iterable[float]) -> None:
+def assert_tells(shown: list[str], pattern: str, values: Iterable[float]) -> None:
     """The numbers that a pattern's group finds in the texts are these, in their order."""
     found = [match[1] for match in (re.search(pattern, text) for text in shown) if match]
     digits = (len(text.partition(".")[2]) for text in found)
-    agree(found, [f"{value:.{n}f}" for value, n in zip(values, digits, strict=True)])
+    assert_agree(found, [f"{value:.{n}f}" for value, n in zip(values, digits, strict=True)])
 
 
 def lines(words: str, rows: Iterable[Iterable]) -> list[str]:

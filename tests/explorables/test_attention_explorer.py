@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 import torch
 
-from tests.explorables.shown import agree, tells
+from tests.explorables.shown import assert_agree, assert_tells
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import AttentionExplorer
 from transformer_lesson.explorables.attention_explorer import SENTENCE
@@ -97,18 +97,18 @@ def sum_of_values(seen: dict, query: int, visible: list[int]) -> tuple:
 def check_told(told: list[str], seen: dict, query: int, causal: bool) -> None:
     weights, scores = seen["weights"][query], seen["scores"][query]
     visible = [j for j in range(len(weights)) if not causal or j <= query]
-    tells(told, r"” gets ([\d.]+)$", weights[visible])
+    assert_tells(told, r"” gets ([\d.]+)$", weights[visible])
     assert sum("nothing: masked" in one for one in told) == len(weights) - len(visible)
-    tells(told, r"^score of .*: (\S+)$", scores[visible])
-    tells(told, r"^weight of .*: (\S+)$", weights[visible])
+    assert_tells(told, r"^score of .*: (\S+)$", scores[visible])
+    assert_tells(told, r"^weight of .*: (\S+)$", weights[visible])
     q, k = seen["queries"][query], seen["keys"][from_largest(weights, 1)[0]]
     for pattern, numbers in ((r": (\S+) ×", q), (r"× (\S+) =", k), (r"= (\S+)$", q * k)):
-        tells(told, f"^number .*{pattern}", numbers)
-    tells(told, r"^value of .*: length (\S+)$", seen["values"][visible].norm(dim=-1))
+        assert_tells(told, f"^number .*{pattern}", numbers)
+    assert_tells(told, r"^value of .*: length (\S+)$", seen["values"][visible].norm(dim=-1))
     shares, parts = sum_of_values(seen, query, visible)
-    tells(told, r"^([\d.]+)(?: in all)? × ", shares)
-    tells(told, r"^[\d.]+(?: in all)? × .*: length (\S+)$", parts.norm(dim=-1))
-    tells(told, r"^result: length (\S+)$", [seen["heads"][query].norm()])
+    assert_tells(told, r"^([\d.]+)(?: in all)? × ", shares)
+    assert_tells(told, r"^[\d.]+(?: in all)? × .*: length (\S+)$", parts.norm(dim=-1))
+    assert_tells(told, r"^result: length (\S+)$", [seen["heads"][query].norm()])
 
 
 @pytest.mark.parametrize("knobs", KNOBS, ids=lambda knobs: "-".join(map(str, knobs.values())))
@@ -145,7 +145,7 @@ def test_values_are_added_one_by_one(show):
     _, steps = sum_of_values(looked(state, knobs), state["query"], [*range(7)])
     assert len(steps) > 3
     for n, shown in enumerate(page.states([{"added": n} for n in range(len(steps))])):
-        agree(shown["told"][-1:], [f"so far: length {steps[:n].sum(0).norm():.2f}"])
+        assert_agree(shown["told"][-1:], [f"so far: length {steps[:n].sum(0).norm():.2f}"])
         assert sum(bool(re.search("×.* value", one)) for one in shown["told"]) == n
     page.click(f"step 1 of {len(steps)}: ")
     assert page.get("added") == 1

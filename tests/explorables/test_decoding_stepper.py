@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.explorables.shown import agree, assert_refused, lines, tells
+from tests.explorables.shown import assert_agree, assert_refused, assert_tells, lines
 from tests.explorables.tiny_models import language_model
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import DecodingStepper
@@ -89,15 +89,17 @@ def check(page, written: Written, step: int) -> None:
         columns["temperature .*"] = (logits / knobs["temperature"]).softmax(-1)
         columns["drawn from"] = final = written.sample.probabilities(logits)
         kept, ends = [i for i in sorted(ids) if final[i] > 0], final.cumsum(-1)
-        tells(told, r"lies from ([\d.]+) to", [ends[i] - final[i] for i in kept])
-        tells(told, r"lies from .* to ([\d.]+)", ends[kept])
-        tells(told, r"the draw ([\d.]+) falls", [written.draws[step]])
+        assert_tells(told, r"lies from ([\d.]+) to", [ends[i] - final[i] for i in kept])
+        assert_tells(told, r"lies from .* to ([\d.]+)", ends[kept])
+        assert_tells(told, r"the draw ([\d.]+) falls", [written.draws[step]])
         top = from_largest(logits, knobs["top_k"] or len(logits))
         cut = ["top-p" if i in top else "top-k" for i in ids if final[i] == 0]
         assert [one.rpartition(" ")[2] for one in told if ": cut by" in one] == cut
     for name, values in columns.items():
         shares = [values[i] for i in ids if values[i] > 0]
-        tells(told, rf"”, {name}: ([\d.]+)$", [*shares, (1 - values[ids].sum()).clamp(min=0)])
+        assert_tells(
+            told, rf"”, {name}: ([\d.]+)$", [*shares, (1 - values[ids].sum()).clamp(min=0)]
+        )
     assert page.title.startswith(f"Step {step + 1} of {len(written.ids)}: “{token(chosen)}” ")
 
 
@@ -159,7 +161,7 @@ def test_the_tree_is_that_of_the_packages_beam_search(show, width):
             for i, one in enumerate(tree[s][: width + (2 if width > 3 else 4) * (s == at)])
         ]
         told = [told for told in page.told() if not told.startswith("token ")]
-        agree(told, [*boxes, *(f"finished: {text}" for text in texts)])
+        assert_agree(told, [*boxes, *(f"finished: {text}" for text in texts)])
 
 
 def test_strategies_change_the_picture_and_its_knobs(show):

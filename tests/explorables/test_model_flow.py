@@ -10,7 +10,7 @@ from tests.explorables import tiny_models
 from tests.explorables.drawn_models import drawn_inputs, drawn_model
 from tests.explorables.forward_pass import forward_pass
 from tests.explorables.page_modules import in_node
-from tests.explorables.shown import agree, assert_refused, lines
+from tests.explorables.shown import assert_agree, assert_refused, lines
 from tests.explorables.tiny_models import translation
 from transformer_lesson import EncoderOnlyTransformer
 from transformer_lesson.checkpoints.own_format import as_bytes
@@ -58,13 +58,15 @@ def test_the_whole_shows_the_next_word_its_share_and_where_the_newest_word_looks
     best = from_largest(run.values["probabilities"][0], 3)
     next_, share = token(best[0]), run.values["probabilities"][0, best[0]].item()
     told = [words for words in page.told() if "attention" in words]
-    agree(told, lines("“{}” gets {:.2f} of the attention", zip(read, shares.tolist(), strict=True)))
+    assert_agree(
+        told, lines("“{}” gets {:.2f} of the attention", zip(read, shares.tolist(), strict=True))
+    )
     (looks,) = [words for words in page.told() if "looks most" in words]
-    agree([looks], [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}"])
+    assert_agree([looks], [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}"])
     assert percent(share) in page.written() and f"“{next_}” ({percent(share)})" in page.title
     assert all(word in page.title for word in wrote[1:])
     likely = ", ".join(f"“{token(i)}” ({run.values['probabilities'][0, i]:.3f})" for i in best)
-    agree([page.said.partition("Next: ")[2]], [f"{likely}."])
+    assert_agree([page.said.partition("Next: ")[2]], [f"{likely}."])
     assert f"{shares[lit]:.2f} of its attention" in page.said
 
 
@@ -87,7 +89,7 @@ def test_every_score_weight_and_share_of_a_value_is_that_of_the_packages_model(s
         scores, weights = (run.values[f"{part}.{name}"][head] for name in ("scores", "weights"))
         row = min(state["row"], len(queries) - 1)
         cells = [words for words in shown["told"] if re.search(" looks? at “", words)]
-        agree(cells, [
+        assert_agree(cells, [
             f"“{query}” may not look at “{key}”"
             if state["stop"] == 4 and j > i
             else f"“{query}” looks at “{key}”: score {scores[i, j]:.2f}, weight {weights[i, j]:.3f}"
@@ -96,7 +98,7 @@ def test_every_score_weight_and_share_of_a_value_is_that_of_the_packages_model(s
         ])  # fmt: skip
         values = [words for words in shown["told"] if words.startswith("of the value")]
         taken = [(keys[j], share) for j, share in enumerate(weights[row].tolist()) if share >= 0.02]
-        agree(values, lines("of the value of “{}” it takes {:.3f}", taken))
+        assert_agree(values, lines("of the value of “{}” it takes {:.3f}", taken))
         most = first_largest(weights[row])
         looks = f"“{queries[row]}” looks most at “{keys[most]}” ({weights[row, most]:.2f})"
         assert looks in shown["title"]
@@ -119,7 +121,7 @@ def test_the_last_vector_is_read_behind_every_sublayer(show):
             f"“{tokenizer.token(next_)}” has {share[next_]:.3f}, likeliest is "
             f"“{tokenizer.token(best)}” ({share[best]:.3f})"
         )
-    agree([words.partition(": ")[2] for words in page.told()], wanted)
+    assert_agree([words.partition(": ")[2] for words in page.told()], wanted)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
@@ -131,7 +133,7 @@ def test_the_next_words_have_their_logits_and_shares_at_each_temperature(tempera
         (trained_translator().tokenizer.token(i), logits[i].item(), shares[i].item())
         for i in from_largest(logits, 8)
     ]
-    agree(page.told(), lines("“{}”: logit {:.2f}, share {:.3f}", rows))
+    assert_agree(page.told(), lines("“{}”: logit {:.2f}, share {:.3f}", rows))
     assert f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}" == page.title
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import MODEL, assert_refused, tells
+from tests.explorables.shown import MODEL, assert_refused, assert_tells
 from tools.browser import new_context
 from transformer_lesson.explorables import QueryPlane
 from transformer_lesson.explorables.query_plane import COLORS, QUESTIONS
@@ -51,11 +51,11 @@ def test_every_number_is_that_of_softmax(show):
         wanted, told = looks(page), shown.told()
         for kind, n in (("key", 4), ("query", page["heads"])):
             x, y = zip(*page[f"{kind}_points"][:n], strict=True)
-            tells(told, rf"^{kind} .*at \((\S+),", x)
-            tells(told, rf"^{kind} .*at .*, (\S+)\)$", y)
+            assert_tells(told, rf"^{kind} .*at \((\S+),", x)
+            assert_tells(told, rf"^{kind} .*at .*, (\S+)\)$", y)
         weights = [weight for _, row, _ in wanted for weight in row]
-        tells(told, r": score (\S+),", [score for row, *_ in wanted for score in row])
-        tells(told, r", weight (\S+)$", weights)
+        assert_tells(told, r": score (\S+),", [score for row, *_ in wanted for score in row])
+        assert_tells(told, r", weight (\S+)$", weights)
         assert [re.findall(r"\d+", one)[-3:] for one in told if "hands over" in one] == [
             list(map(str, mix)) for mix in mixed(wanted)
         ]

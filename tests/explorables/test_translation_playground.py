@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from tests.explorables.shown import agree, assert_refused, lines
+from tests.explorables.shown import assert_agree, assert_refused, lines
 from tests.explorables.tiny_models import ENGLISH, language_model, translator
 from transformer_lesson import mine
 from transformer_lesson.checkpoints.translator import trained_translator
@@ -57,8 +57,8 @@ def expected(seen: dict, state: dict, forced: dict[int, str], tokenizer) -> tupl
 
 def check(shown: dict, seen: dict, state: dict, forced: dict[int, str], tokenizer) -> None:
     told, large = expected(seen, state, forced, tokenizer)
-    agree(shown["told"], told)
-    agree([text for text in shown["written"] if re.fullmatch(r"\d\.\d\d", text)], large)
+    assert_agree(shown["told"], told)
+    assert_agree([text for text in shown["written"] if re.fullmatch(r"\d\.\d\d", text)], large)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from tests.explorables.shown import agree, assert_refused, lines
+from tests.explorables.shown import assert_agree, assert_refused, lines
 from transformer_lesson.explorables import PositionalEncodingExplorer
 from transformer_lesson.model.positions import sinusoidal_encoding
 
@@ -55,7 +55,7 @@ def test_every_number_and_every_hand_is_that_of_the_encoding(show):
         page.set(**state)
         wanted = expected(**state)
         # cells that were there before another size come before its new ones
-        agree(sorted(page.told()), sorted(wanted["told"]))
+        assert_agree(sorted(page.told()), sorted(wanted["told"]))
         hands = torch.tensor(page.read(HANDS)), torch.tensor(wanted["hands"])
         torch.testing.assert_close(*hands, atol=1e-4, rtol=0)
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, agree, assert_refused, same_numbers
+from tests.explorables.shown import Shown, assert_agree, assert_refused, same_numbers
 from tests.explorables.tiny_models import language_model
 from tests.parity import randomized
 from transformer_lesson.checkpoints.translator import trained_translator
@@ -69,7 +69,7 @@ def check(page: Shown, model, batch, attention, counted, gone) -> None:
         for place, (before, after) in enumerate(zip(*curves, strict=True))
         if before != "nan"
     ]
-    agree(shown["told"], told)
+    assert_agree(shown["told"], told)
     for head, (*_, one) in zip(heads, then, strict=True):
         name = f"{head.attention.split('.')[1]}.{head.number}: {one:.3f}"
         texts = (text.removeprefix("head ") for text in shown["written"])

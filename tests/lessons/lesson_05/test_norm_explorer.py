@@ -5,7 +5,7 @@ from itertools import product
 
 import torch
 
-from tests.explorables.shown import agree, lines, same_numbers
+from tests.explorables.shown import assert_agree, lines, same_numbers
 from transformer_lesson.explorables import NormExplorer
 from transformer_lesson.lessons.lesson_05.norm_explorer import BLOCK, TOKENS
 from transformer_lesson.model.norm import layer_norm, rms_norm
@@ -77,7 +77,7 @@ def test_every_number_is_that_of_the_norm(show):
     for (norm, number, step), shown in zip(cases, page.states(states), strict=True):
         wanted = expected(norm, number, step, **STATES[number])
         # a dot that moves was made earlier than the traces that it leaves
-        agree(sorted(shown["told"]), sorted(wanted["told"]))
+        assert_agree(sorted(shown["told"]), sorted(wanted["told"]))
 
 
 def test_a_norm_says_whom_a_change_reaches_or_what_is_measured_and_a_click_chooses(show):

@@ -8,7 +8,7 @@ import torch
 
 from tests.explorables import tiny_models
 from tests.explorables.forward_pass import forward_pass
-from tests.explorables.shown import agree, assert_refused
+from tests.explorables.shown import assert_agree, assert_refused
 from tests.explorables.tiny_models import translation
 from transformer_lesson import EncoderOnlyTransformer
 from transformer_lesson.checkpoints.translator import trained_translator
@@ -74,7 +74,7 @@ def test_every_number_is_that_of_the_packages_model(show):
         speaks = lens(model, tokenizer.token) if side == "written" else lambda state: ""
         for point in (0, 2, len(points) - 1):
             page.set(side=side, row=row, point=point, number=7 * row)
-            agree(page.told(), expected(points, model, point, 7 * row, speaks))
+            assert_agree(page.told(), expected(points, model, point, 7 * row, speaks))
     assert page.title.startswith("After feed-forward 1, “macht” has a cosine of ")
 
 
@@ -86,7 +86,7 @@ def test_a_decoder_and_an_encoder_of_ones_own(show, norm_position):
     ids = [*tokenizer.encode("abc")]
     points = points_of(forward_pass(model, {"ids": ids}), "decoder", 2)
     speaks = lens(model, tokenizer.token)
-    agree(page.told(), expected(points, model, len(points) - 1, 0, speaks))
+    assert_agree(page.told(), expected(points, model, len(points) - 1, 0, speaks))
     encoder = EncoderOnlyTransformer(model.config).eval()
     page = show(StreamExplorer(encoder, tokenizer, "abc", row=1))
     assert page.title == "“b” begins as its row in the embedding table"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.explorables.shown import assert_refused, tells
+from tests.explorables.shown import assert_refused, assert_tells
 from tests.explorables.tiny_models import translator
 from tests.security.hostile_texts import TEXTS
 from transformer_lesson.explorables import ReplayRecorder, TrainingReplay
@@ -164,13 +164,15 @@ def check_told(told: list[str], run: list[dict], now: dict, layer: int, head: in
     shares = [sum(one["right"]) / len(one["expected"]) for one in run if one["expected"]]
     framed = [hits for hits in (seen(one, layer, head)[2] for one in run) if hits]
     heads = [sum(hits) for hits in all_hits(now).values() if hits]
-    tells(told, r"^step .*: loss ([\d.]+)", [one["loss"] for one in run])
-    tells(told, r"^step .*, words right ([\d.]+)", shares)
-    tells(told, r"^step .*, rows in frame ([\d.]+)", [sum(hits) / len(hits) for hits in framed])
-    tells(told, r"^block .*: (\d) of \d rows in frame", heads)
-    tells(told, r"” looks at “.*”: ([\d.]+)", np.array(weights).flatten())
-    tells(told, r"” looks most at “.*”, ([\d.]+)", np.max(weights, axis=1))
-    tells(told, r"” gets ([\d.]+) of a row", np.mean(weights, axis=0))
+    assert_tells(told, r"^step .*: loss ([\d.]+)", [one["loss"] for one in run])
+    assert_tells(told, r"^step .*, words right ([\d.]+)", shares)
+    assert_tells(
+        told, r"^step .*, rows in frame ([\d.]+)", [sum(hits) / len(hits) for hits in framed]
+    )
+    assert_tells(told, r"^block .*: (\d) of \d rows in frame", heads)
+    assert_tells(told, r"” looks at “.*”: ([\d.]+)", np.array(weights).flatten())
+    assert_tells(told, r"” looks most at “.*”, ([\d.]+)", np.max(weights, axis=1))
+    assert_tells(told, r"” gets ([\d.]+) of a row", np.mean(weights, axis=0))
     rows, columns = now["query_tokens"], now["key_tokens"]
     places = [f"“{rows[i]}” looks at “{columns[j]}”" for i, j in sorted(now["true_cells"])]
     assert [one.partition(": ")[0] for one in told if ", framed: " in one] == places

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.explorables.shown import Shown, agree, assert_refused
+from tests.explorables.shown import Shown, assert_agree, assert_refused
 from tests.parity import randomized
 from transformer_lesson.explorables import CircuitGraph
 from transformer_lesson.interpretability.circuits import Edge, EdgeGraph
@@ -62,8 +62,8 @@ def check(page: Shown, graph: EdgeGraph, batch: Batch, cut: list[Edge], costs: b
         told.append(f"the {len(left)} that are left: {now}")
         told.append(f"the {len(cut)} cut ones alone: {alone}")
         title = f"{len(left)} of {n} edges left: {now}"
-    agree(shown["told"], told)
-    agree([shown["title"]], [title])
+    assert_agree(shown["told"], told)
+    assert_agree([shown["title"]], [title])
 
 
 @pytest.mark.parametrize("n_layers, n_heads", [(2, 2), (3, 1), (1, 3)])

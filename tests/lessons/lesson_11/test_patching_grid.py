@@ -5,7 +5,7 @@ from itertools import cycle
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, agree, assert_refused
+from tests.explorables.shown import Shown, assert_agree, assert_refused
 from tests.parity import randomized, small_config
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import PatchingGrid
@@ -80,7 +80,7 @@ def check(page: Shown, seen: dict, tokens: list[str], read: str, name) -> None:
         wanted.append(f"“{name(i)}”, corrupted run: {corrupted[i]:.3f}")
     shares = [words for words in told if "patched run" not in words]
     assert len(told) - len(shares) == 4 * (grid is not None)
-    agree(shares, wanted)
+    assert_agree(shares, wanted)
     assert f"The probability of “{name(best)}” after “{read}” goes from" in shown["said"]
     assert grid is not None or "too little to trace: replace another token" in shown["said"]
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, agree, assert_refused, lines
+from tests.explorables.shown import Shown, assert_agree, assert_refused, lines
 from tests.explorables.tiny_models import language_model, translator
 from tests.parity import randomized, small_config
 from transformer_lesson.explorables import AnswerExplorer
@@ -137,8 +137,8 @@ def check(page: Shown, *given) -> Step:
     shown, step = page.all(), Step(*given)
     told, p = shown["told"], chance(step.P[step.written[step.at]])
     own = f"token {step.at + 1} of the answer, {step.word(step.before)}: {p}"
-    agree([told[step.at], *told[step.n :]], [own, *step.told()])
-    agree([shown["title"]], [step.title()])
+    assert_agree([told[step.at], *told[step.n :]], [own, *step.told()])
+    assert_agree([shown["title"]], [step.title()])
     return step
 
 
@@ -166,10 +166,10 @@ def test_pointing_asks_all_heads_about_a_token_or_a_head_about_all_and_clicks_an
     given, page = (model, tokenizer, prompt, explorable, 2), show(explorable)
     page.named("token 4, ").hover()
     told = [words for words in page.told() if "of its attention" in words]
-    agree(told, Step(*given, watched=4).map())
+    assert_agree(told, Step(*given, watched=4).map())
     page.named("block 1, head 2: ").first.hover()
     told = [words for words in page.told() if ": weight " in words]
-    agree(told, Step(*given, (1, 2)).text())
+    assert_agree(told, Step(*given, (1, 2)).text())
     assert "where head 1.2 looked" in page.written()
     assert page.get("layer", "head", "watched") == [0, 0, None]
     page.page.mouse.move(2, 2)
@@ -221,7 +221,7 @@ def test_what_is_lost_without_a_head_or_a_block_is_what_was_measured(show):
         page.set(**chosen, head=0 if head is None else head, measure=None)
         lost = [Lost(measure, part) for measure in measures]
         told = [words for words in page.told() if "others cost more" in words]
-        agree(told, [one.told() for one in lost])
+        assert_agree(told, [one.told() for one in lost])
 
 
 def test_a_measure_is_on_the_map_and_clicks_take_heads_and_blocks_away(show):
@@ -236,7 +236,7 @@ def test_a_measure_is_on_the_map_and_clicks_take_heads_and_blocks_away(show):
     places = [f"block {i}, head {j}" for i in range(2) for j in range(3)]
     places += [f"block {i} as a whole" for i in range(2)]
     wanted = [f"{place}: P(it) {value:.3f}" for place, value in zip(places, values, strict=True)]
-    agree(cells.evaluate_all(read), wanted)
+    assert_agree(cells.evaluate_all(read), wanted)
     page.named("block 1, head 1: ").first.click()
     assert page.get("layer", "head", "whole_block") == [1, 1, False]
     page.named("block 0 as a whole").click()

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.explorables.examples import length_explorer
-from tests.explorables.shown import agree, assert_refused
+from tests.explorables.shown import assert_agree, assert_refused
 from tests.explorables.tiny_models import language_model, long_reader
 from tests.parity import randomized
 from transformer_lesson.explorables import LengthExplorer
@@ -72,7 +72,7 @@ def test_each_loss_and_each_angle_is_the_packages(show):
         now = losses(read_otherwise(model, frequencies, state["window"]), ids)
         told, new = pair_words(frequencies, state["window"])
         curves = points("as trained", trained) + (points("now", now) if i else [])
-        agree(shown["told"], curves + told)
+        assert_agree(shown["told"], curves + told)
         assert (f"{new} of 4 pairs meet angles" if new else "No pair meets an") in shown["said"]
 
 

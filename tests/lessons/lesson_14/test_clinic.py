@@ -2,7 +2,7 @@
 
 import re
 
-from tests.explorables.shown import agree
+from tests.explorables.shown import assert_agree
 from transformer_lesson.explorables import Clinic
 from transformer_lesson.lessons.lesson_14 import symptoms
 from transformer_lesson.lessons.lesson_14.probes import MEASURES
@@ -39,7 +39,7 @@ def test_every_case_has_the_stored_numbers_and_hides_its_line_until_the_verdict(
         page.set(case=number)
         before = page.all()
         says = [FAULTS[one].suspicion for one in case.suspects]
-        agree(before["told"], [*says, *steps(case), *map(unpressed, ALL)])
+        assert_agree(before["told"], [*says, *steps(case), *map(unpressed, ALL)])
         assert before["title"] == f"Case {number}: {case.symptom}"
         shown = " ".join(before["written"])
         assert "✗" not in shown and "✓" not in shown
@@ -52,7 +52,7 @@ def test_every_case_has_the_stored_numbers_and_hides_its_line_until_the_verdict(
         guilty = FAULTS[case.guilty].suspicion
         marked = ["✓ " * (one == guilty) + one for one in says]
         told = [pressed(case, probe) for probe in ALL]
-        agree(after["told"], [*marked, *steps(case), "open the case again", *told])
+        assert_agree(after["told"], [*marked, *steps(case), "open the case again", *told])
         code = re.sub("[ ✗✓]", "", "".join(after["written"]))
         assert all(line.replace(" ", "") in code for line in wrong + right)
         assert FAULTS[case.guilty].function in code

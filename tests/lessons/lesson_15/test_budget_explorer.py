@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.explorables.shown import agree
+from tests.explorables.shown import assert_agree
 from transformer_lesson.explorables import BudgetExplorer
 from transformer_lesson.lessons.lesson_15.scaling_law import stored
 from transformer_lesson.training.scaling import PUBLISHED, REFITTED, ScalingLaw
@@ -33,10 +33,10 @@ def test_loss_and_best_size_are_those_of_the_law(show, law):
         loss, lowest = losses[state["size"]], one.loss(best, operations / 6 / best)
         above = f"{loss - lowest:.3f} above the lowest"
         wanted = "the lowest here" if loss == min(losses) else above
-        agree([shown["title"].split(": ")[1]], [f"{loss:.3f} nats, {wanted}"])
+        assert_agree([shown["title"].split(": ")[1]], [f"{loss:.3f} nats, {wanted}"])
         small, little = one.A / N**one.alpha, one.B * (6 * N / operations) ** one.beta
         told = re.findall(r"\d+\.\d{3}", shown["said"])
-        agree(told, [f"{small:.3f}", f"{little:.3f}"])
+        assert_agree(told, [f"{small:.3f}", f"{little:.3f}"])
 
 
 def test_each_run_tells_what_it_reached(show):
@@ -53,7 +53,7 @@ def test_each_run_tells_what_it_reached(show):
         f"{OWN.loss(N, D):.2f} ({'fitted' if (N, D) in known else 'not fitted'})"
         for N, D in cells
     ]
-    agree(sorted(told), sorted(wanted))
+    assert_agree(sorted(told), sorted(wanted))
 
 
 def test_a_click_on_a_model_takes_its_size_and_its_budget(show):
@@ -63,4 +63,4 @@ def test_a_click_on_a_model_takes_its_size_and_its_budget(show):
     assert 0.8 < N / 70e9 < 1.2 and 0.8 < operations / (6 * 70e9 * 1.4e12) < 1.2
     says = f"the law says {REFITTED.loss(70e9, 1.4e12):.2f}"
     (told,) = (one for one in page.told() if one.startswith("Chinchilla"))
-    agree([told], [f"Chinchilla: 70 billion weights, 1.4 trillion tokens: {says}"])
+    assert_agree([told], [f"Chinchilla: 70 billion weights, 1.4 trillion tokens: {says}"])

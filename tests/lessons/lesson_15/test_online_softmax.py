@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.explorables.shown import agree, assert_refused
+from tests.explorables.shown import assert_agree, assert_refused
 from transformer_lesson.explorables import OnlineSoftmax
 from transformer_lesson.model.attention_in_blocks import online_softmax
 
@@ -36,12 +36,14 @@ def test_after_each_block_all_that_is_kept_is_the_packages_and_right(show, block
         assert output / total == pytest.approx(right)
         counts = (s[:end] - m).exp().tolist()
         wanted = [f"key {i + 1} counts {weight:.3f}" for i, weight in enumerate(counts)]
-        agree([text for text in one["told"] if " counts " in text], wanted)
+        assert_agree([text for text in one["told"] if " counts " in text], wanted)
         largest, sums, weighted, out, at_once = (
             text.split(" ")[-1] for text in one["told"] if text.startswith(HEADS)
         )
         assert float(largest.replace("−", "-")) == m
-        agree([sums, weighted, out, at_once], [f"{total:.3f}", *map(TWO, (output, right, right))])
+        assert_agree(
+            [sums, weighted, out, at_once], [f"{total:.3f}", *map(TWO, (output, right, right))]
+        )
 
 
 HEADS = ("largest score m", "sum ℓ", "weighted sum o", "o / ℓ", "softmax of")
@@ -54,7 +56,9 @@ def test_without_shrinking_another_number_comes_out(show):
     s, v = torch.tensor(ROWS[0]).double(), torch.tensor(explorable.carried).double()
     weights = torch.cat([(s[i : i + 2] - s[: i + 2].max()).exp() for i in range(0, 8, 2)])
     wrong, right = (weights @ v / weights.sum()).item(), (s.softmax(0) @ v).item()
-    agree([page.title], [f"Without shrinking {wrong:.2f} comes out, and it should be {right:.2f}"])
+    assert_agree(
+        [page.title], [f"Without shrinking {wrong:.2f} comes out, and it should be {right:.2f}"]
+    )
     page.set(shrinks=True)
     assert page.title == "Block 4 has no larger score: nothing shrinks"
 

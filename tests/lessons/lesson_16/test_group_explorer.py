@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.explorables.shown import agree
+from tests.explorables.shown import assert_agree
 from transformer_lesson.explorables import GroupExplorer
 from transformer_lesson.training.preferences import grpo_loss
 
@@ -60,12 +60,12 @@ def test_every_probability_after_the_step_is_that_of_autograd(show):
                     f"answer {i + 1}, “{said[-1]}” after “{start}”: {p:.3f}, "
                     f"after the step {after[place][k]:.3f}"
                 )
-        agree([one for one in page.told() if ", after the step" in one], wanted)
+        assert_agree([one for one in page.told() if ", after the step" in one], wanted)
         chosen = group["answers"][0]["at"][1]
         options = zip(group["contexts"][chosen]["words"], after[chosen].tolist(), strict=True)
         shown = page.told()[-len(after[chosen]) :]
         assert [one.split("”")[0][1:] for one in shown] == group["contexts"][chosen]["words"]
-        agree([one.split(" → ")[1] for one in shown], [f"{p:.3f}" for _, p in options])
+        assert_agree([one.split(" → ")[1] for one in shown], [f"{p:.3f}" for _, p in options])
 
 
 def test_advantages_are_those_of_the_loss_divided_or_not(show):
@@ -103,7 +103,7 @@ def test_answers_come_one_by_one_and_where_each_leaves_the_right_one_is_marked(s
             f"answer {i + 1}, drawn {n} of {drawn} times, {drawn * whole[i]:.2f} to be expected"
             for i, n in enumerate(times)
         ]
-        agree([one for one in page.told() if "to be expected" in one], expected)
+        assert_agree([one for one in page.told() if "to be expected" in one], expected)
     marked = [one for one in page.told() if one.endswith("leaves the right answer")]
     assert [one.split(" after ")[0] for one in marked] == WRONG
     page.set(drawn=3)

@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from tests.explorables.shown import agree
+from tests.explorables.shown import assert_agree
 from transformer_lesson.explorables import RewardClinic
 from transformer_lesson.lessons.lesson_16 import manners
 from transformer_lesson.lessons.lesson_16 import measure_sick_rewards as measure
@@ -99,7 +99,9 @@ def test_every_case_has_the_stored_numbers_and_its_line_after_the_verdict(show):
         asks = [
             f"{name}, {n.cost} minute{'s' * (n.cost > 1)}: {n.asks}" for name, n in PROBES.items()
         ]
-        agree(page.told(), [*(FAULTS[one].suspicion for one in case.suspects), *steps, *asks])
+        assert_agree(
+            page.told(), [*(FAULTS[one].suspicion for one in case.suspects), *steps, *asks]
+        )
         page.set(taken={key: ["ten outputs"]})
         shown = " ".join(page.written())
         assert all(one in shown for one in run["outputs"]) and fault.wrong not in shown

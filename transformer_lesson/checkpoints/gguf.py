@@ -11,19 +11,19 @@ A file is, in this order, every number little-endian:
     zeros                        up to a multiple of general.alignment
     the tensors' bytes           counted from here
 
-A text is its length in bytes (uint64) and its UTF-8. Most weights are quantized: cut into blocks of
-32 numbers, which keep a few bits for each number and share a scale.
+A text is its length in bytes (uint64) and its UTF-8. Most weights are quantized:
+see `gguf_formats`.
 
 Nothing in a file is trusted: every length is compared with the bytes that are there before any
 memory is allocated for it.
 
-Source: ggml's docs/gguf.md (the file) and src/ggml-common.h (the blocks).
+Source: ggml's docs/gguf.md.
 """
 
 import math
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -32,6 +32,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from transformer_lesson.checkpoints.gguf_formats import FORMATS, OTHERS, Format
 from transformer_lesson.checkpoints.untrusted import LARGEST_TEXT
 
 MAGIC, VERSION = b"GGUF", 3
@@ -41,64 +42,6 @@ TEXT, ARRAY = 8, 9
 MOST_AXES = 4
 PIECE = 2**9  # blocks that are dequantized at a time
 ALIGNMENT = 32  # bytes, unless the metadata says otherwise
-
-
-def numbers_f32(blocks: UInt8[Tensor, "block 4"]) -> Float[Tensor, "block 1"]:
-    """Return numbers that are stored unquantized, 4 bytes each."""
-    return blocks.view(torch.float32)
-
-
-def dequantize_q8_0(blocks: UInt8[Tensor, "block 34"]) -> Float[Tensor, "block 32"]:
-    """Return scale * step for each number of each block.
-
-    Args:
-        blocks: 34 bytes each: 2 for the scale (float16), 32 for the steps (int8, -128 to 127).
-
-    Source: ggml, `block_q8_0`.
-    """
-    scale = blocks[:, :2].view(torch.float16).float()  # (block, 1)
-    return scale * blocks[:, 2:].view(torch.int8).float()  # (block, 32)
-
-
-def dequantize_q4_1(blocks: UInt8[Tensor, "block 20"]) -> Float[Tensor, "block 32"]:
-    """Return scale * step + smallest for each number of each block.
-
-    Args:
-        blocks: 20 bytes each: 2 for the scale and 2 for the block's smallest number (float16),
-            16 for the steps (0 to 15). A byte holds two of these: its lower half a step of the
-            first 16 numbers, its upper half one of the last 16.
-
-    Source: ggml, `block_q4_1`.
-    """
-    steps, scale, smallest = parts_q4_1(blocks)
-    return scale * steps + smallest
-
-
-def parts_q4_1(
-    blocks: UInt8[Tensor, "block 20"],
-) -> tuple[UInt8[Tensor, "block 32"], Float[Tensor, "block 1"], Float[Tensor, "block 1"]]:
-    """Return the steps, the scale and the smallest number of each block."""
-    scale = blocks[:, 0:2].view(torch.float16).float()
-    smallest = blocks[:, 2:4].view(torch.float16).float()
-    pairs = blocks[:, 4:]  # (block, 16)
-    return torch.cat([pairs & 15, pairs >> 4], dim=1), scale, smallest
-
-
-class Format(NamedTuple):
-    """How numbers are stored: numbers per block, bytes per block, and how to read them."""
-
-    name: str
-    numbers: int
-    n_bytes: int
-    dequantize: Callable[[Tensor], Tensor]
-
-
-FORMATS = {
-    0: Format("F32", 1, 4, numbers_f32),
-    3: Format("Q4_1", 32, 20, dequantize_q4_1),
-    8: Format("Q8_0", 32, 34, dequantize_q8_0),
-}
-"""The formats that can be read here, by their number in a file."""
 
 
 class Entry(NamedTuple):
@@ -221,8 +164,9 @@ class _Header:
         axes = struct.unpack(f"<{n_axes}Q", self.take(8 * n_axes))
         number, offset = self.number("I"), self.number("Q")
         if number not in FORMATS:
-            known = ", ".join(f"{number} ({kind.name})" for number, kind in FORMATS.items())
-            raise ValueError(f"its numbers have the format {number}, but only {known} are read.")
+            name = OTHERS.get(number, number)
+            known = ", ".join(one.name for one in FORMATS.values())
+            raise ValueError(f"its numbers have the format {name}, but only {known} are read.")
         return FORMATS[number], axes[::-1], offset
 
 

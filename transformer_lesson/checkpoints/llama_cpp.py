@@ -16,7 +16,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from transformer_lesson.checkpoints.gguf import GGUF, parts_q4_1, read_gguf
+from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
+from transformer_lesson.checkpoints.gguf_formats import parts_q4_1
 from transformer_lesson.checkpoints.llama import LlamaFamily
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta

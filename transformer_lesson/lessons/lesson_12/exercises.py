@@ -46,8 +46,8 @@ def _sixteen_levels(answer, inputs: tuple, numbers: Tensor) -> str | None:
 
 
 @exercise(
-    reference="transformer_lesson.checkpoints.gguf:dequantize_q4_1",
-    helpers=("transformer_lesson.checkpoints.gguf:parts_q4_1",),
+    reference="transformer_lesson.checkpoints.gguf_formats:dequantize_q4_1",
+    helpers=("transformer_lesson.checkpoints.gguf_formats:parts_q4_1",),
     make_inputs=_q4_1_inputs,
     draws=5,
     returns={"numbers": "block number"},

@@ -73,7 +73,7 @@ test: setup-tests ## the test: every notebook, and every test but what test-ever
 	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "not everything and not release" $(OF_LESSON) $(NOTEBOOK)
 
 test-everything: setup-tests ## what `make test` leaves out: more learners, what costs minutes
-	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m everything
+	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "everything and not release"
 
 test-release: setup-tests ## what is tried before a release: more of the same, with other numbers and by other ways
 	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m release

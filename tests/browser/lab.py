@@ -9,9 +9,11 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from tools.browser import PATIENCE, new_context
 from tools.lesson_files import GLOSSARY, NOTEBOOKS, lesson_files, place_of
@@ -22,6 +24,14 @@ KERNEL_IS_IDLE = """() => window.jupyterapp?.shell.currentWidget?.sessionContext
 
 UNFOLD = """() => document.querySelectorAll("details").forEach(it => { it.open = true; })"""
 """Opens what a page of the web site folds."""
+
+
+def behind_lessons_before_a_release(names: list[str], apart: Sequence[str] = ()) -> list:
+    """Return one parameter a notebook: those behind lessons, `apart` from a few, in that tier."""
+    later = [name for name in names if name.startswith("deeper") and name not in apart]
+    return [
+        pytest.param(name, marks=pytest.mark.release if name in later else ()) for name in names
+    ]
 
 
 @contextmanager

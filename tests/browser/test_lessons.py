@@ -5,7 +5,7 @@ import time
 import nbformat
 import pytest
 
-from tests.browser.lab import ERRORS
+from tests.browser.lab import ERRORS, behind_lessons_before_a_release
 from tests.cells import only_what_shows
 from tests.real_weights import skip_without_weights
 from tests.stored_lessons import cells, source
@@ -44,13 +44,9 @@ MOVES = {  # a control of each kind, by what takes the focus, and what moves it
 }
 
 
-def tier(lesson: str) -> pytest.MarkDecorator:
-    """Explorables behind lessons are opened before a release; the site opens each of them, too."""
-    return pytest.mark.release if lesson.startswith("deeper") else pytest.mark.everything
-
-
 @pytest.mark.browser
-@pytest.mark.parametrize("lesson", [pytest.param(one, marks=tier(one)) for one in SHOWN])
+@pytest.mark.everything
+@pytest.mark.parametrize("lesson", behind_lessons_before_a_release(list(SHOWN)))
 def test_explorables_move(lesson, course, open_lesson):
     """Controls of every kind move each explorable's picture.
 

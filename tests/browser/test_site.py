@@ -11,7 +11,7 @@ import pytest
 from lxml import html
 
 from tests.browser.accessibility import AXE, FORM, SERIOUS
-from tests.browser.lab import UNFOLD
+from tests.browser.lab import UNFOLD, behind_lessons_before_a_release
 from tools import site
 from tools.browser import new_context
 from tools.lesson_files import lesson_files, place_of
@@ -22,6 +22,7 @@ from transformer_lesson.explorables.html import model_key
 
 pytestmark = [pytest.mark.browser, pytest.mark.everything]
 LESSONS = [place_of(path).with_suffix("").as_posix() for path in lesson_files()]
+LIVE = [one for one in LESSONS if any((STILLS / Path(one).name).glob("*.json"))]  # explorables
 SCREEN = {"width": 1400, "height": 1000}
 MEGABYTES = 5  # of a lesson's page with everything that it can show, apart from models
 MEGABYTES_OF_TRANSLATOR = 6.3  # which all pages share
@@ -173,7 +174,7 @@ def visit(chromium, built):
         yield open_page
 
 
-@pytest.fixture(scope="module", params=LESSONS)
+@pytest.fixture(scope="module", params=behind_lessons_before_a_release(LESSONS, apart=LIVE))
 def lesson(request, chromium, built):
     """A lesson's name and its page, opened once for all tests of that lesson."""
     with visiting(chromium, built) as open_page:
@@ -259,11 +260,10 @@ def test_the_translator_can_be_tried_at_once(visit):
     assert page.evaluate(TOO_WIDE) == []
 
 
-@pytest.mark.parametrize(("nth", "size"), enumerate([(1280, 800), (390, 844)]))
+@pytest.mark.parametrize(("nth", "size"), [(0, (1280, 800)), (1, (390, 844))])
 def test_nothing_jumps_while_a_page_is_opened(nth, size, chromium, built):
     """Every other lesson in a wide window, the others on a phone."""
-    live = [one for one in LESSONS if any((STILLS / Path(one).name).glob("*.json"))]
-    pages = ["index", "try", *(f"notebooks/{lesson}" for lesson in live[nth::2])]
+    pages = ["index", "try", *(f"notebooks/{lesson}" for lesson in LIVE[nth::2])]
     shifted = {}
     for name in pages:
         viewport = dict(zip(("width", "height"), size, strict=True))

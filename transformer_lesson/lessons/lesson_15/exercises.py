@@ -8,7 +8,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from transformer_lesson.exercises.engine.choosing import choose
@@ -134,16 +134,16 @@ def _attention_inputs(draw: Draw) -> tuple:
     return Q, K, V, block_size, causal
 
 
-class _Largest(TorchDispatchMode):
+class _Largest(TorchFunctionMode):
     """Notes the size of the largest tensor that anything makes, and PyTorch's own attention."""
 
     def __init__(self):
         super().__init__()
         self.numbers, self.fused = 0, False
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call a function of PyTorch, and look at what it returns."""
-        self.fused |= "scaled_dot_product" in str(function)
+        self.fused |= "attention" in getattr(function, "__name__", "")
         made = function(*args, **(kwargs or {}))
         sizes = [one.numel() for one in tree_leaves(made) if isinstance(one, Tensor)]
         self.numbers = max([self.numbers, *sizes])

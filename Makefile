@@ -69,7 +69,7 @@ OF_LESSON = $(if $(LESSON),--lesson=$(LESSON) $(wildcard tests/lessons/lesson_$(
 	tests/explorables tests/browser/test_lessons.py tests/test_lessons.py tests/test_notebooks.py)
 NOTEBOOK = $(if $(LESSON),$(wildcard notebooks/$(LESSON)_*.ipynb notebooks/deeper/$(LESSON)_*.ipynb))
 
-test: setup-tests ## the test: every notebook, and every test but what test-everything adds (LESSON=03: of that one)
+test: setup-tests ## the test: every lesson, and every test but what test-everything adds (LESSON=03: of that one)
 	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "not everything and not release" $(OF_LESSON) $(NOTEBOOK)
 
 test-everything: setup-tests ## what `make test` leaves out: more learners, what costs minutes

@@ -128,7 +128,7 @@ def is_of(lesson: str, item) -> bool:
     if item.path.parent.name == f"lesson_{lesson}" or item.path.name.startswith(f"{lesson}_"):
         return True
     words = item.callspec.id.split("-") if hasattr(item, "callspec") else []
-    return any(one in names or re.match(rf"{lesson}(\.|_|$)", one) for one in words)
+    return any(one in names or re.match(rf"{lesson}([._/]|$)", one) for one in words)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -44,6 +44,14 @@ def test_every_notebook_is_listed_in_order_and_has_its_row_in_the_readme():
     assert f"About {hours:.0f} hours in all" in readme
 
 
+@each_lesson
+def test_the_head_of_a_lessons_folder_says_what_is_in_it(number):
+    folder = NOTEBOOKS.parent / "transformer_lesson" / "lessons" / f"lesson_{number}"
+    head = (folder / "__init__.py").read_text(encoding="utf-8")
+    files = [path.stem for path in folder.iterdir() if path.is_file()]
+    assert [stem for stem in files if stem != "__init__" and stem not in head] == []
+
+
 @pytest.mark.parametrize("name", DEEPER)
 def test_a_notebook_behind_a_lesson_names_its_title_question_minutes_and_its_lesson(name):
     one = DEEPER[name]

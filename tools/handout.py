@@ -17,7 +17,7 @@ from nbformat.v4 import new_markdown_cell
 from tools.execute_notebooks import LessonFailed, execute
 from tools.lesson_files import ROOT, lesson_files, of_number, place_of
 from transformer_lesson.exercises.engine.catalog import find
-from transformer_lesson.exercises.engine.folds import solution_code
+from transformer_lesson.exercises.engine.hints import solution_code
 
 HANDOUTS = ROOT / "handouts"
 SOLUTION = re.compile(r'solution\("(\w+)"\)')

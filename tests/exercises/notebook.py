@@ -5,7 +5,7 @@ from itertools import count
 
 from transformer_lesson.exercises import check
 from transformer_lesson.exercises.engine.catalog import EXERCISES
-from transformer_lesson.exercises.engine.folds import solution_code
+from transformer_lesson.exercises.engine.hints import solution_code
 
 IMPORTS = """import math
 

@@ -9,7 +9,6 @@ from tests.stored_lessons import cells, lesson, source
 from tools.lesson_files import NOTEBOOKS
 from transformer_lesson.course import DEEPER
 from transformer_lesson.exercises import gain, inventory
-from transformer_lesson.exercises.engine.card import UNKNOWN
 from transformer_lesson.exercises.engine.catalog import LESSONS, find
 from transformer_lesson.exercises.engine.inventory import asked, by_topic, given, load_items
 from transformer_lesson.exercises.engine.progress import (
@@ -18,6 +17,7 @@ from transformer_lesson.exercises.engine.progress import (
     remember,
 )
 from transformer_lesson.exercises.engine.question_bank import load_questions
+from transformer_lesson.exercises.engine.question_card import UNKNOWN
 from transformer_lesson.exercises.engine.reports import to_html
 from transformer_lesson.exercises.engine.wording import words
 from transformer_lesson.intervals import wilson

@@ -10,7 +10,6 @@ from lxml import html
 
 from tests.stored_lessons import cells, each_notebook, source
 from transformer_lesson.exercises import predict
-from transformer_lesson.exercises.engine.card import shuffled
 from transformer_lesson.exercises.engine.inventory import load_items
 from transformer_lesson.exercises.engine.predictions import Prediction, to_html
 from transformer_lesson.exercises.engine.progress import (
@@ -21,6 +20,7 @@ from transformer_lesson.exercises.engine.progress import (
     read_progress,
 )
 from transformer_lesson.exercises.engine.question_bank import Option, Question, load_questions
+from transformer_lesson.exercises.engine.question_card import shuffled
 
 
 def test_each_question_is_complete():

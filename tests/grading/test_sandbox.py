@@ -34,7 +34,7 @@ def command_lines() -> list[bytes]:
     return found
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a keeper needs Linux")
+@pytest.mark.skipif(sys.platform != "linux", reason="a reaper needs Linux")
 @pytest.mark.parametrize("closed", [False, True])
 @pytest.mark.parametrize("seconds", ["0", "1000"])
 def test_only_what_a_student_started_is_ended(monkeypatch, closed, seconds):

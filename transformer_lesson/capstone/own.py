@@ -11,8 +11,8 @@ from typing import NamedTuple
 from filelock import FileLock
 from torch import nn
 
-from transformer_lesson.capstone.card import model_card
 from transformer_lesson.capstone.material import Material, Source, read
+from transformer_lesson.capstone.model_card import model_card
 from transformer_lesson.capstone.plan import (
     DEEPEST,
     Plan,

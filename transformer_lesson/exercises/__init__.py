@@ -8,7 +8,7 @@ for every lesson; the exercises, words and questions are in each lesson's folder
 """
 
 from transformer_lesson.exercises.engine.checks import check
-from transformer_lesson.exercises.engine.folds import hint, solution, ways_to_fail
+from transformer_lesson.exercises.engine.hints import hint, solution, ways_to_fail
 from transformer_lesson.exercises.engine.precision import in_dtype_of_inputs
 from transformer_lesson.exercises.engine.progress_view import progress
 from transformer_lesson.exercises.engine.question_bank import find_question

@@ -2,7 +2,7 @@
 
 With bubblewrap (Linux) it sees Python and this package, read-only, and an empty in-memory folder;
 no network, no other process, no file of the user; and when it ends, all that it started ends.
-Without bubblewrap there are limits and a scratch folder, and on Linux a `keeper`, which ends the
+Without bubblewrap there are limits and a scratch folder, and on Linux a `reaper`, which ends the
 processes it started. Memory, files and processes are limited if the system has `setrlimit`; time
 and output always.
 """
@@ -22,7 +22,7 @@ from io import BufferedIOBase
 from pathlib import Path
 
 from transformer_lesson.files import printable
-from transformer_lesson.grading import keeper
+from transformer_lesson.grading import reaper
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/sys/devices/system/cpu")
@@ -99,7 +99,7 @@ def _command(*arguments: str, closed: bool | None = None) -> list[str]:
     """Return the command that starts Python, inside bubblewrap where that works."""
     python = [sys.executable, "-I", *arguments]  # -I: nothing from the user's own folders
     if not (is_closed() if closed is None else closed):
-        kept = [*python[:2], "-m", keeper.__name__] if sys.platform == "linux" else []
+        kept = [*python[:2], "-m", reaper.__name__] if sys.platform == "linux" else []
         return [*kept, *python]
     seen = [*SYSTEM, sys.base_prefix, sys.prefix, str(PACKAGE)]
     return [
@@ -168,9 +168,9 @@ def _end(process: subprocess.Popen) -> None:
     if sys.platform == "win32":
         process.kill()
     elif sys.platform == "linux" and not is_closed():
-        process.terminate()  # the keeper ends the others, and then itself
+        process.terminate()  # the reaper ends the others, and then itself
         with suppress(subprocess.TimeoutExpired):
-            process.wait(2 * keeper.SECONDS)
+            process.wait(2 * reaper.SECONDS)
     if sys.platform == "darwin" or (sys.platform == "linux" and process.poll() is None):
         with suppress(ProcessLookupError, PermissionError):  # if all of them have ended
             os.killpg(process.pid, signal.SIGKILL)

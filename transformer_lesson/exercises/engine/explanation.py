@@ -12,9 +12,9 @@ from transformer_lesson.exercises.engine.attempt import Outcome, outcome
 from transformer_lesson.exercises.engine.choosing import as_written
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.diagnosis import diagnose
+from transformer_lesson.exercises.engine.failing_inputs import find_limit, what_failed
 from transformer_lesson.exercises.engine.families import Member
 from transformer_lesson.exercises.engine.form import limit_of_lists, mistaken_form
-from transformer_lesson.exercises.engine.limits import find_limit, what_failed
 from transformer_lesson.exercises.engine.not_a_number import first_nan, has_nan
 from transformer_lesson.exercises.engine.specification import Draw, Exercise
 from transformer_lesson.exercises.engine.wording import (

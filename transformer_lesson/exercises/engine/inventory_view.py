@@ -3,7 +3,6 @@
 import warnings
 
 from transformer_lesson.course import LESSONS
-from transformer_lesson.exercises.engine.card import Card, shuffled
 from transformer_lesson.exercises.engine.inventory import Choice, Item, asked, given, share
 from transformer_lesson.exercises.engine.progress import (
     learners_seed,
@@ -11,6 +10,7 @@ from transformer_lesson.exercises.engine.progress import (
     read_progress,
     remember,
 )
+from transformer_lesson.exercises.engine.question_card import Card, shuffled
 from transformer_lesson.exercises.engine.reports import to_html
 
 

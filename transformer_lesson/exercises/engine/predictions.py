@@ -1,8 +1,8 @@
 """Predictions as a card: choose, commit, read what your choice means."""
 
-from transformer_lesson.exercises.engine.card import Card
 from transformer_lesson.exercises.engine.progress import remember
 from transformer_lesson.exercises.engine.question_bank import Option, Question
+from transformer_lesson.exercises.engine.question_card import Card
 from transformer_lesson.exercises.engine.reports import SIGNS, to_html
 
 ASKS = ".jp-Cell:has(.lesson-prediction):not(:has(.lesson-decided))"

@@ -4,5 +4,6 @@
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `solutions.py`: solutions as the lesson shows them
+- `figures.py`: the forecast, drawn
 - `claims.py`, `.json` (by `measure_claims.py`): claims and their runs, stored
 """

@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser.accessibility import AXE
 from transformer_lesson.exercises import inventory, predict
-from transformer_lesson.exercises.engine.card import UNKNOWN, Card
+from transformer_lesson.exercises.engine.question_card import UNKNOWN, Card
 from transformer_lesson.explorables.bundle import bundle
 
 pytestmark = [pytest.mark.browser, pytest.mark.usefixtures("folder")]

@@ -1,4 +1,4 @@
-"""Questions as a card: a widget whose front end, `card.js`, asks and answers in the page.
+"""Questions as a card: a widget whose front end, `question_card.js`, asks and answers in the page.
 
 The page has every option's explanation, so it answers at once, even while a cell runs. The kernel
 stores an answer when it is free.
@@ -41,8 +41,8 @@ class Card(anywidget.AnyWidget):
         tells: whether the page explains an answer; then there is one question.
     """
 
-    _esm = (HERE / "card.js").read_text(encoding="utf-8")
-    _css = (HERE / "card.css").read_text(encoding="utf-8")
+    _esm = (HERE / "question_card.js").read_text(encoding="utf-8")
+    _css = (HERE / "question_card.css").read_text(encoding="utf-8")
     verb = traitlets.Unicode().tag(sync=True)
     tells = traitlets.Bool().tag(sync=True)
     questions = traitlets.List().tag(sync=True)

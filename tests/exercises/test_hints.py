@@ -7,7 +7,7 @@ import torch
 
 from transformer_lesson.course import files_of_lessons
 from transformer_lesson.exercises import check, hint, solution, ways_to_fail
-from transformer_lesson.exercises.engine import folds
+from transformer_lesson.exercises.engine import hints
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.checks import VALUES
 from transformer_lesson.exercises.engine.choosing import turns
@@ -16,7 +16,7 @@ from transformer_lesson.exercises.engine.explanation import changed_lines, words
 
 @pytest.fixture(autouse=True)
 def no_hints_given():
-    folds._hints_given.clear()
+    hints._hints_given.clear()
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -60,7 +60,7 @@ def test_solution_is_folded_and_brings_the_functions_that_it_leans_on_but_no_arg
 
 def test_a_plain_solution_is_the_formula_alone_and_says_where_the_packages_own_is():
     files = {one.parent.name for one in files_of_lessons("solutions.py").values() if one.exists()}
-    plain = [one for one in EXERCISES.values() if folds.plain_solution(one)]
+    plain = [one for one in EXERCISES.values() if hints.plain_solution(one)]
     assert {one.marked.__module__.split(".")[-2] for one in plain} == files
     for exercise in plain:
         page, module = solution(exercise.name).body, exercise.reference.split(":")[0]

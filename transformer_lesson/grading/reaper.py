@@ -1,6 +1,6 @@
 """Ends all processes that a program has started, if there is no bubblewrap to do so (Linux).
 
-`python -m transformer_lesson.grading.keeper PROGRAM ...` runs a program and returns its exit code.
+`python -m transformer_lesson.grading.reaper PROGRAM ...` runs a program and returns its exit code.
 Every process the program leaves behind, in any session, becomes a child of this one, which ends it
 when the program ends, at SIGTERM, or when this process's parent is gone. It has no other children,
 so it never ends a process that is not the program's.

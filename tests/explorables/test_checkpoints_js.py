@@ -26,7 +26,7 @@ def loaded(folder: Path, *files: bytes) -> tuple:
 
 
 REFUSED = {
-    "it is cut off or no safetensors file": b"",
+    "it is cut off or not a safetensors file": b"",
     "it is cut off or no": WHOLE[:50],
     "its header is not JSON": WHOLE[:8] + b"x" * (len(WHOLE) - 8),
     "it holds another program's tensors": save({"x": torch.ones(2)}),

@@ -98,7 +98,7 @@ function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width)
   put.label(group, "words", texts, ({ text, small, ...one }) => [
     text, x(one.s) + wide / 2, y(one) + (small ? 28 : 15), small ? "small middle" : "middle",
   ], "name");
-  const all = Math.max(...tree.map((level) => level.length)); // of all steps, so that the height stays
+  const all = Math.max(...tree.map((level) => level.length)); // of all steps: the height stays
   const dropped = Math.max(0, Math.min(droppedShown(beams), all - beams));
   return top + 8 + down * beams + drop * dropped;
 }

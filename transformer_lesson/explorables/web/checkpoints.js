@@ -47,8 +47,8 @@ export async function refuseChanged({ buffer, byteOffset, byteLength }) {
   });
   const all = await new Blob([asciiFacts(metadata), ...summed]).arrayBuffer();
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", all));
-  const found = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  if (found !== checksum) throw unreadable("it was changed after it was written");
+  const computed = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (computed !== checksum) throw unreadable("it was changed after it was written");
 }
 
 // The metadata as Python hashed it: without the checksum, which comes last, and in ASCII.

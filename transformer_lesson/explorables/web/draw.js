@@ -110,8 +110,8 @@ export const told = (words, links = "") =>
 
 // The same for an element that is a button.
 export function choosable(words, chosen, choose, links = "") {
-  const told = { "aria-label": words, tabindex: -1, "data-links": links };
-  return { ...told, role: "button", "aria-pressed": Boolean(chosen) + "", onclick: choose };
+  const common = { "aria-label": words, tabindex: -1, "data-links": links };
+  return { ...common, role: "button", "aria-pressed": Boolean(chosen) + "", onclick: choose };
 }
 
 const ruler = document.createElement("canvas").getContext("2d");
@@ -124,7 +124,7 @@ export function textWidth(text, size = 14, weight = 400) {
 
 // The text, cut off with "…" if it is wider than `width` pixels.
 export function fitted(text, width, size = 14, weight = 400) {
-  const letters = [...text.slice(0, 400)]; // more fit into no picture
+  const letters = [...text.slice(0, 400)]; // no picture has room for more
   if (text.length <= 400 && textWidth(text, size, weight) <= width) return text;
   let [low, high] = [0, letters.length];
   while (low < high) {

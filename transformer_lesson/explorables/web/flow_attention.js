@@ -69,7 +69,7 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
     d: `M${x(key)} ${bottom + 46}C${x(key)} ${bottom + 84} ${sum[0]} ${bottom + 62} ` +
       sum.join(" "),
     ...pen("--value", 1 + 13 * share), "stroke-opacity": 0.75, class: "quiet",
-    ...told(`of the value of “${keys[key]}” it takes ${share.toFixed(3)}`, `key${key}`) }));
+    ...told(`it takes ${share.toFixed(3)} of the value of “${keys[key]}”`, `key${key}`) }));
   const size = plan.wide ? 13 : 12;
   put.label(group, "key words", keys, (one, j) =>
     [fitted(one, cell - 1, size, 600), x(j), 38,

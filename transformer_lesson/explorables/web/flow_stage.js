@@ -163,7 +163,7 @@ function drawNextWord(group, look, { answer }, page) {
   const { next, written, most, full } = look, { x, y, width, height } = answer;
   const more = written.length < full, wide = Math.min(textWidth(next.word, STAGE.large, 600),
     width - STAGE.unit - 120);
-  const words = `next comes “${next.word}”: ${next.share.toFixed(3)}`;
+  const words = `the next word is “${next.word}”: ${next.share.toFixed(3)}`;
   const write = () => page.set({ written: written.length - (full - most) + 1 });
   put.rect(group, "box", [next], () => ({
     class: "box marked", x, y, width, height, rx: 12,

@@ -130,7 +130,7 @@ function elementsOf(el, name) {
   return { ...parts, save, section };
 }
 
-// Shows a task, with buttons that try values and a check mark, which stays once it is solved.
+// Shows a task with buttons that try values, and a check mark that stays once the task is solved.
 function giveTask(page, { say, shows, when, tries = [] }) {
   if (!say) return;
   const mark = element("b", { class: "mark", role: "status" });
@@ -179,8 +179,8 @@ function keepRoom({ el, section, title, picture }) {
   if (free > 0) title.style.minHeight = `${title.offsetHeight + free}px`;
 }
 
-// Gives title, picture and sentence the height of their tallest state so far, or to come according
-// to `longest`, so that what is below does not jump.
+// Keeps title, picture and sentence as tall as they have ever been, or will be according to
+// `longest`, so that what is below does not jump.
 function keepHigh(page, longest) {
   const { el, title, picture, said, width } = page, parts = [title, picture, said];
   el.style.minHeight = "0"; // the page had reserved some
@@ -198,7 +198,7 @@ function keepHigh(page, longest) {
 function tallest(part, texts) {
   const ruler = part.cloneNode();
   ruler.classList.add("ruler");
-  ruler.style.cssText = `width: ${part.getBoundingClientRect().width}px`; // drops the part's min-height
+  ruler.style.cssText = `width: ${part.getBoundingClientRect().width}px`; // and no min-height
   ruler.append(...texts.map((text) => element("span", { text })));
   part.after(ruler);
   const high = ruler.offsetHeight;
@@ -301,7 +301,7 @@ function buttonChoice(page, label, trait, options) {
     const all = (typeof options === "function" ? options() : options)
       .map((one) => (Array.isArray(one) ? one : [one, String(one)]));
     const values = all.map(([value]) => value), given = page.model.get(trait);
-    const last = typeof given === "number" ? Math.max(...values) : given; // options come in any order
+    const last = typeof given === "number" ? Math.max(...values) : given; // options may be unsorted
     const now = given > last ? last : given;
     all.forEach(([value, word], i) => {
       buttons[i] ??= group.appendChild(element("button", { type: "button" }));

@@ -7,7 +7,7 @@
 
 import { Cache } from "./transformer.js";
 
-// A model that generates one text: it gives the logits for the token after any ids.
+// The generation of one text: gives the logits for the token after the ids so far.
 class DecodingSession {
   constructor(model, promptOrSource, maxNewTokens, draft = []) {
     const translates = model.kind === "EncoderDecoderTransformer";
@@ -39,7 +39,7 @@ class DecodingSession {
 // Appends the tokens that `choose` picks from the logits until one ends the text, or there are
 // maxNewTokens. Returns the new ids and the logits from which each was chosen. A draft of the new
 // ids is read in one pass, whose logits are used as long as the chosen tokens agree with the draft;
-// `foreseen` says whether that was the whole text.
+// `foreseen` says whether that pass read the whole text.
 export function generate(
   model, promptOrSource, maxNewTokens, { choose = likeliest, draft = [] } = {}) {
   const session = new DecodingSession(model, promptOrSource, maxNewTokens, draft);

@@ -6,7 +6,7 @@
 
 const SPECIAL_TOKENS = ["<pad>", "<bos>", "<eos>", "<unk>"];
 
-// Python's \w and \s: letters, numbers and "_", but unlike elsewhere no combining marks
+// Python's \w and \s: letters, numbers and "_", but no combining marks
 const WORD = /[\p{L}\p{N}_]+(?:['’][\p{L}\p{N}_]+)*|[^\p{L}\p{N}_\p{White_Space}\x1c-\x1f]/gu;
 
 // Splits a text into words and punctuation marks; only white space is dropped.

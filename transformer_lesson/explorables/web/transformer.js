@@ -186,7 +186,7 @@ export function rotaryFrequencies(dHead, base) {
   return Array.from({ length: half }, (_, j) => Math.exp((-Math.log(base) * j) / half));
 }
 
-// Turns numbers j and j + d_head / 2 of each row as a pair, by its position times their frequency.
+// Turns numbers j and j + d_head / 2 of each row as a pair, by its frequency times the position.
 export function rotate(x, start, frequencies) {
   const [, n] = x.shape, half = frequencies.length, y = new Tensor(x.shape);
   for (let i = 0; i < x.rows; i++) {
@@ -201,7 +201,7 @@ export function rotate(x, start, frequencies) {
   return y;
 }
 
-// The ids of the tokens that a decoder has read, and keys and values by attention.
+// The ids that a decoder has read so far, and its keys and values, by the attention's name.
 export class Cache {
   constructor() {
     this.ids = [];
@@ -420,8 +420,8 @@ export function watched(
   }
 }
 
-// A hook that keeps every named quantity in the Map `seen`, after it was replaced if `replace` has
-// a function of its name.
+// A hook that keeps every named quantity in the Map `seen`. If `replace` has a function of that
+// name, its result takes the quantity's place.
 export function record(seen, replace = {}) {
   return (name, value) => {
     const now = replace[name] ? replace[name](value) : value;

@@ -218,7 +218,7 @@ function drawWritten(group, look, place, page) {
     "data-preview": i,
     "stroke-dasharray": i === broken ? "4 3" : null,
     ...choosable(`word ${i + 1}, “${word}”${isForced(i) ? ", forced" : ""}` +
-      `${i === broken ? ", the first other word" : ""}`, i === at,
+      `${i === broken ? ", the first that differs" : ""}`, i === at,
       () => page.set({ word: i, shown: PLAYGROUND.written }), `read${firstLargest(looks[i])}`),
   }), mark);
 }

@@ -4,7 +4,8 @@ import { readCheckpoint, refuseChanged } from "./checkpoints.js";
 
 const readModels = new WeakMap(); // by the widget that holds their bytes
 
-// The {model, tokenizer} that the trait refers to; if there is none, throws what to do about it.
+// The {model, tokenizer} that the trait refers to. If it refers to none, the error thrown says what
+// to do.
 export async function modelOf(view, trait = "weights") {
   const reference = view.get(trait);
   if (!reference) throw new Error(view.get("missing"));

@@ -116,7 +116,7 @@ function drawNounMap(group, { forms, mark, chosen, shares, near, page }, box) {
     word === chosen.word ? { fill: "var(--query)" } : {}], "word");
 }
 
-const NAME_TURNS = Array.from({ length: 16 }, (_, i) => (Math.PI * i) / 8); // angles, from the right
+const NAME_TURNS = Array.from({ length: 16 }, (_, i) => (Math.PI * i) / 8); // from the right
 const NAME_FAR = [28, 44, 60, 80, 104]; // pixels from a dot to the middle of its name
 
 // Places names beside, above or below their dots, or farther off at the end of a leader line, so

@@ -45,7 +45,7 @@ function drawTokenizers(state, page) {
   const largest = [0, 1].map((i) => Math.max(...most.map((pair) => pair[i])));
   let top = 0;
   for (const { name } of rows) layer(svg, name);
-  const order = width < 620 ? [2, 0, 1] : [0, 1, 2]; // on a phone the row that the sliders change is first
+  const order = width < 620 ? [2, 0, 1] : [0, 1, 2]; // on a phone what the sliders change is first
   for (const i of order) top = drawTokenRow(layer(svg, rows[i].name), rows[i], top, width, largest);
   return { ...longest[now], longest, height: top };
 }
@@ -59,7 +59,7 @@ function tokenizersOf(page, { tokenizers, bpe_size: size, sizes }) {
   return { ...page.made, "byte pairs": pairs };
 }
 
-// The tokens of a text for a tokenizer that only splits it; unknown ones as they were typed.
+// The tokens of a text for a tokenizer that only splits text; unknown ones as they were typed.
 function knownTokens(name, tokenizer, text) {
   const ids = tokenizer.encode(text);
   let end = 0;
@@ -101,7 +101,8 @@ function joinedAt(parts, [left, right]) {
 }
 
 function pairTokens(tokenizer, text, { pieces, pair }) {
-  const encoder = new TextEncoder(); // where the character of each byte begins
+  const encoder = new TextEncoder();
+  // For each byte, where its character begins.
   const starts = [...text.matchAll(/./gsu)].flatMap(({ 0: letter, index }) =>
     Array(encoder.encode(letter).length).fill(index));
   const parts = pieces.flat(), ids = parts.map(({ part }) => tokenizer.ids.get(part));

@@ -199,7 +199,7 @@ function switchWords({ heads, gone, known, then, spelled }, i) {
   const name = `${headName(heads[i], spelled)} is ${off ? "off" : "on"}`;
   if (!known.includes(i)) return `${name}; not tried yet`;
   if (!then[i]) return `${name}; not read yet`;
-  const how = off ? "with it again" : "without it";
+  const how = off ? "with it back on" : "without it";
   return spelled ? `${name}; ${how}: ${rightOf(then[i])}` :
     `${name}; loss ${how}: ${lossAndRight(then[i])}`;
 }

@@ -155,7 +155,7 @@ function sumAndNorm({ sum, state }, number, between) {
 
 function pointWords({ i, name, share, likeness, says }, { point, number, states }) {
   if (i > point) return `${name}: not yet`;
-  const adds = i ? `, adds ${share.toFixed(2)} of the length before` : "";
+  const adds = i ? `, adds ${share.toFixed(2)} of the stream's length` : "";
   const speaks = says ? `, would say “${says.word}” (${says.share.toFixed(2)})` : "";
   return `${name}${adds}: cosine with the beginning ${fixed(likeness, 2)}, number ${number} is ` +
     `${fixed(states.row(i)[number], 2)}${speaks}`;

@@ -215,8 +215,8 @@ function drawReplayRows(group, now, { weights, strongest }, { left, top, wide, t
   const tells = ({ best, framed, hit }, query) => {
     if (best < 0) return `“${rows[query]}” looks nowhere: its weights are no numbers`;
     const most = `“${columns[best]}”, ${weights[query][best].toFixed(3)}`;
-    const found = framed ? `, ${hit ? "in" : "outside of"} its frame` : "";
-    return `“${rows[query]}” looks most at ${most}${found}`;
+    const where = framed ? `, ${hit ? "in" : "outside of"} its frame` : "";
+    return `“${rows[query]}” looks most at ${most}${where}`;
   };
   const links = (query) => columns.map((_, key) => `cell${query}-${key}`).join(" ");
   put.text(group, "words", strongest, (row, query) => [

@@ -201,7 +201,7 @@ function drawEdges(group, { edges, now }, plan, page) {
 function edgeTold(edge) {
   const what = `${edgeWords(edge)}, ${edge.gone ? "cut" : "there"}`;
   if (!edge.then) return what;
-  return `${what}; ${edge.gone ? "with it again" : "without it"} ${rightAndLoss(edge.then)}`;
+  return `${what}; ${edge.gone ? "with it back" : "without it"} ${rightAndLoss(edge.then)}`;
 }
 
 // Boxes with names; in a head's box, where it looks in the first row, and a letter for each line.

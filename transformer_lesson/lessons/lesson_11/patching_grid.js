@@ -162,8 +162,8 @@ function patchOf({ point, head = 0 }, position, right, wrong) {
   return { known, replace: after ? {} : { [point]: patch } };
 }
 
-// What the picture shows: the cells computed so far, and the one under the pointer, or else the best
-// head's, or the best after block 0.
+// What the picture shows: the cells computed so far, and the one under the pointer, or else the
+// best of all heads, or the best of the stream after block 0.
 function lookOfPatch(trace, page) {
   const { cells, columns, sites, heads } = trace, ready = Math.floor(cells.length / columns);
   const rows = sites.slice(0, ready).map((_, i) => cells.slice(i * columns, (i + 1) * columns));
@@ -213,7 +213,7 @@ function drawPromptTokens(group, { clean, corrupted }, place, page) {
   const offer = ({ token, i }) => (others[i]?.[0] === token ? others[i][1] : undefined);
   put.rect(group, "boxes", pairs, (pair) => ({
     ...place.token(pair.i), rx: 6, class: "box", ...(offer(pair)
-      ? choosable(pair.differs ? words(pair) : `${words(pair)}: replace it by “${offer(pair)}”`,
+      ? choosable(pair.differs ? words(pair) : `${words(pair)}: replace it with “${offer(pair)}”`,
         pair.differs, replace(pair.i), `at${pair.i}`)
       : told(words(pair), `at${pair.i}`)) }), "i");
   const texts = pairs.flatMap((pair) => tokenTexts(pair, place));

@@ -39,7 +39,7 @@ async function recordOf(model) {
     measures: model.get("measures").map(measureOf) };
 }
 
-// A measure: its value `without` a part; the share of it that is `lost` at a value, from 0 to 1; the
+// A measure: its value `without` a part; which share of it is `lost` at a value, from 0 to 1; the
 // `place` of a value between the extremes, from 0 to 1; and the `harm`, how much worse a value is.
 function measureOf({ name, whole, worst, heads, blocks }) {
   const low = Math.min(worst, whole, ...heads), high = Math.max(worst, whole, ...heads);
@@ -166,8 +166,8 @@ function drawCandidates(group, { choices, at }, y, width) {
   return top(all.length) + 4;
 }
 
-// What is lost without the part under the pointer or the chosen one: for each measure a line with a
-// dot for every head, or every block, and a mark for this one; returns where they end.
+// What is lost without the part under the pointer or the chosen one: for each measure a row with a
+// dot for every head, or every block, and a mark for this one; returns where the rows end.
 function drawMeasures(group, { measures, measure, removed, layers, heads }, page, y, width) {
   if (!measures.length) return y;
   const whole = removed[1] === null, high = 28, right = width - 8;

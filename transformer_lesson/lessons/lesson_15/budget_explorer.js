@@ -4,7 +4,7 @@
 import { choosable, fixed, layer, pen, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
-const BUDGET_MAPS = { // weights, tokens, operations as powers of ten; the losses of the lines
+const BUDGET_MAPS = { // ranges of weights, tokens and operations, as powers of ten; losses of the lines
   small: { N: [3, 6], D: [4, 7], C: [9.5, 11.5], unit: "characters",
     levels: [1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6, 3, 3.5] },
   large: { N: [8, 13], D: [9, 14], C: [20, 26], unit: "tokens",

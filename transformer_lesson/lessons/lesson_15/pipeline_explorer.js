@@ -168,7 +168,7 @@ function drawRowNames(group, work, state, { beside, width, y, high }) {
   put.text(group, "words", words, (text, row) => [text, width, at(row), "small end"]);
 }
 
-// As parts_kept in training/pipeline.py: how many parts' activations a stage keeps at most.
+// As parts_kept in training/pipeline.py: the most parts whose activations a stage keeps at once.
 function partsKept({ blocks }, row) {
   const own = blocks.filter((one) => one.row === row).sort((a, b) => a.start - b.start);
   let kept = 0, most = 0;

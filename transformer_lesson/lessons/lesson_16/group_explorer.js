@@ -118,9 +118,9 @@ function answerPlaces({ words }, { tokens }) {
   const roomy = wide(13, 12), sizes = total(roomy) <= tokens ? roomy : wide(12, 5);
   let x = 0;
   return sizes.map((size) => {
-    const found = { x, wide: size, small: sizes !== roomy };
+    const place = { x, wide: size, small: sizes !== roomy };
     x += size + 3;
-    return found;
+    return place;
   });
 }
 
@@ -128,8 +128,8 @@ function answerPlaces({ words }, { tokens }) {
 // where it was before.
 function drawGroupAnswers(group, now, place, page) {
   const { rows, shown, row, token, stage } = now, chosenAt = row.at[token];
-  const all = shown.flatMap((one) => answerPlaces(one, place).map((found, n) => ({
-    ...found, key: `${one.i}.${n}`, i: one.i, n, word: one.words[n], p: one.p[n], q: one.q[n],
+  const all = shown.flatMap((one) => answerPlaces(one, place).map((box, n) => ({
+    ...box, key: `${one.i}.${n}`, i: one.i, n, word: one.words[n], p: one.p[n], q: one.q[n],
     at: one.at[n], y: place.top + one.i * place.high, leaves: stage < 3 && one.leaves === n })));
   drawWays(layer(group, "lanes"), all, rows.slice(shown.length), place);
   const change = ({ p, q }) => (stage < 4 ? 0 : Math.max(-0.4, Math.min(0.4, 1.6 * (q - p))));
@@ -191,7 +191,7 @@ function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt
   };
   put.box(group, "rewards", judged, (one) => ({
     x: left, y: y(one), width: 28, height: 22, rx: 6, word: one.reward ? "✓" : "✗", font: "strong",
-    ...choosable(`answer ${one.i + 1}, reward ${one.reward}${one.turned ? ", turned around" : ""}`,
+    ...choosable(`answer ${one.i + 1}, reward ${one.reward}${one.turned ? ", flipped" : ""}`,
       one.turned, turn(one.i)) }), "i");
   const middle = left + 88, scale = 15;
   put.rect(group, "advantages", worth, (one) => ({
@@ -230,8 +230,8 @@ const advantageWords = (advantage) =>
 const groupWholeWords = ({ whole: [p, q] }, stage) =>
   stage < 4 ? fixed(p, 3) : `${fixed(p, 3)} → ${fixed(q, 3)}`;
 
-// What could follow at the chosen place: each token's probability as a bar, in the last stage as two,
-// before and after the step.
+// What could follow at the chosen place: each token's probability as a bar; in the last stage, as
+// two bars, before and after the step.
 function drawNextWords(group, { group: { contexts }, row, token, stage, before, after }, place) {
   const { top, width } = place, at = row.at[token], { words } = contexts[at];
   const start = row.words.slice(0, token).join(" ") || "the start";

@@ -52,11 +52,11 @@ function drawTokenizers(state, page) {
 
 // The three tokenizers; that of the byte pairs has as many merges as fit into its vocabulary.
 function tokenizersOf(page, { tokenizers, bpe_size: size, sizes }) {
-  page.made ??= Object.fromEntries(Object.entries(tokenizers).map(([name, json]) =>
+  page.tokenizers ??= Object.fromEntries(Object.entries(tokenizers).map(([name, json]) =>
     [name, tokenizerFromJson(json)]));
-  const merges = [...page.made["byte pairs"].ranks.keys()].slice(0, size - sizes[0]);
+  const merges = [...page.tokenizers["byte pairs"].ranks.keys()].slice(0, size - sizes[0]);
   const pairs = remembered(page, "pairs", size, () => new BytePairTokenizer(merges));
-  return { ...page.made, "byte pairs": pairs };
+  return { ...page.tokenizers, "byte pairs": pairs };
 }
 
 // The tokens of a text for a tokenizer that only splits text; unknown ones as they were typed.

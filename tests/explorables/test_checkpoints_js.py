@@ -33,7 +33,7 @@ REFUSED = {
     "its description is not JSON": save({}, metadata={KEY: "{"}),
     "it has version 1 of the format, not 2": OLDER,
     "it was changed after it was written": WHOLE[:-4],
-    "has 65 MB, but a page reads at most 64 MB": bytes(64_000_001),
+    "is 65 MB, but a page reads at most 64 MB": bytes(64_000_001),
 }
 
 

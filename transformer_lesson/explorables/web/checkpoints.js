@@ -33,7 +33,7 @@ export function readCheckpoint({ buffer, byteOffset, byteLength }) {
 // skips that test.
 export async function refuseChanged({ buffer, byteOffset, byteLength }) {
   if (byteLength > LARGEST * 1e6) {
-    throw new Error(`The model's file has ${Math.ceil(byteLength / 1e6)} MB, but a page reads at ` +
+    throw new Error(`The model's file is ${Math.ceil(byteLength / 1e6)} MB, but a page reads at ` +
       `most ${LARGEST} MB: choose a smaller model.`);
   }
   if (!globalThis.crypto?.subtle) return;

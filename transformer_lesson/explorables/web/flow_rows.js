@@ -1,4 +1,4 @@
-// Words as rows of numbers, the answer as it comes block by block, and the likeliest next words.
+// Words as rows of numbers, the next word as it emerges block by block, and the likeliest ones.
 
 import { fitted, layer, put, told } from "./draw.js";
 import { headingOf, sharesRead, streamBehind } from "./flow_pass.js";
@@ -7,7 +7,7 @@ import { tensorHref } from "./heat_map.js";
 import { firstLargest } from "./ranking.js";
 import { Tensor } from "./transformer.js";
 
-// Each word, its id or place, and its numbers; at the second stop word, place and their sum.
+// Each word with its embedding; at the second stop also its position's vector and their sum.
 export function drawVectors(group, look, page) {
   const { sublayers, stop, n } = look, wide = page.width >= 700;
   const lanes = sublayers.filter(({ kind }) => kind === "embedding").map(({ key, lane }) => ({
@@ -25,7 +25,6 @@ export function drawVectors(group, look, page) {
   return y;
 }
 
-// The tensors of words, of places and of both together.
 function vectorsOf({ byName, written }, page, key) {
   const [tokens, both] = ["tokens", "output"].map((part) => byName.get(`${key}.${part}`).value);
   const places = remembered(page, `places ${key}`, [page.model.get("text"), written.length], () =>
@@ -96,7 +95,6 @@ export function drawBuilding(group, look, page) {
   return 50 + high * steps.length + 8;
 }
 
-// The likeliest words, each a bar of its share.
 export function drawLikeliest(group, look, page) {
   const { best, logits } = look, { width } = page, name = width < 700 ? 100 : 190;
   const unit = width - name - 74, high = 42;

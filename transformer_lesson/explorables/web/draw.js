@@ -36,11 +36,6 @@ export function layer(parent, name, attributes = {}) {
   return group;
 }
 
-export function clear(svg) {
-  svg.replaceChildren();
-  svg.layers = null;
-}
-
 // Keeps one element for each item of `data`, in order, in the layer called `name`. `describe(item,
 // i)` returns the element's attributes, for a text also as [text, x, y, class, others]. `key`, a
 // property name or a function, identifies the element at the next change; the default is the item's

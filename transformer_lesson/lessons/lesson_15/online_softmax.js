@@ -1,7 +1,7 @@
 // A softmax in one pass: a query's scores come block by block. It keeps the largest so far and two
 // sums, both of which shrink by the same factor when a larger score comes.
 
-import { choosable, countOf, element, fixed, grid, layer, pen, put,
+import { choosable, countOf, element, fixed, grid, layer, pen, put, set,
   told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 

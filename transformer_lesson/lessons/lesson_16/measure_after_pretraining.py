@@ -405,7 +405,7 @@ def sums(seed) -> dict:
 
 
 def copies(seed) -> dict:
-    """Which digits a scratchpad copies rightly, by the number of digits: first and second number's."""
+    """Which digits of the two numbers a scratchpad copies rightly, by the number of digits."""
     model = additions.adder(seed)
     additions.learn(model, additions.Additions("scratchpad", seed=seed))
     return {n: [list(both) for both in additions.copied(model, n)] for n in (1, 2, 3, 4)}

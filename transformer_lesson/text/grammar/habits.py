@@ -47,17 +47,6 @@ def subject_first(meaning: Sentence) -> str | None:
     return _joined(meaning, main, _other(meaning, meaning.joint and meaning.joint.order))
 
 
-def subject_after_wenn(meaning: Sentence) -> str | None:
-    """Wrong: the subject before its verb after the comma, "wenn er kommt , der Hund schläft .".
-
-    `None` where the sentence doesn't begin with "wenn".
-    """
-    if kind(meaning) != "wenn":
-        return None
-    main = [word.text for word in german.clause(meaning.main, "main", "second")]
-    return _joined(meaning, main, _other(meaning, meaning.joint.order))
-
-
 def _written(meaning: Sentence, main: str, other: str) -> str:
     """Return the sentence with its verbs in these places, whatever German asks for."""
     front = [ADVERBS[meaning.adverb]] if meaning.adverb else []

@@ -48,7 +48,7 @@ ALIKE = 0.02  # share by which the sizes of two models may differ
 MOST_RATES = 8  # after widening
 PREDICTIONS = ("lower", "higher", "no difference")
 _SAID = {  # of each verdict
-    "held": "As predicted, and the control does not do it.",
+    "held": "As predicted, and more so than the control.",
     "refuted": "It went the other way.",
     "not refuted": "As predicted, no difference was seen. These seeds would often miss one of less "
     "than {visible:.3f} nats.",

@@ -57,9 +57,7 @@ def sign_lists(differences: Sequence[float], rules: Mapping[str, Rule]) -> Figur
         below.text(n + 0.3, row, f"{sum(alarms)} of {n}", va="center", fontsize=9)
     below.set_yticks(range(len(rules)), [*rules], fontsize=9)
     below.set(ylim=(len(rules) - 0.4, -0.6), xlim=(-0.8, n - 0.2))
-    below.set_xlabel(
-        "the lists, from the lowest mean to the highest; colored: the rule is alarmed"
-    )
+    below.set_xlabel("the lists, from the lowest mean to the highest; colored: the rule is alarmed")
     below.set_xticks([])
     below.spines[["left", "bottom"]].set_visible(False)
     below.tick_params(length=0)

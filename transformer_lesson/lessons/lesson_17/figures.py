@@ -30,7 +30,7 @@ def sign_lists(differences: Sequence[float], rules: Mapping[str, Rule]) -> Figur
     title = f"All {n} lists that a change that does nothing makes equally likely"
     alt = (
         f"Above, the means of {n} lists, {fmean(lists[0]):.3f} to {fmean(lists[-1]):.3f} nats; the "
-        f" observed one is number {observed + 1}. Below, the lists in which a rule sees a "
+        f"observed one is number {observed + 1}. Below, the lists in which a rule sees a "
         f"difference. {'; '.join(told)}."
     )
     picture = Figure(title, alt, 8.4, 3.6)

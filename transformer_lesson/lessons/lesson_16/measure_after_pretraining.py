@@ -1,7 +1,7 @@
-"""Repeat lesson 16's experiments with three seeds: four cures of a habit, side effects, additions.
+"""Repeat lesson 16's experiments with three seeds: cures of a habit, controls, additions.
 
 python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining
-    all parts, half an hour on one core
+    all parts, three quarters of an hour on one core
 python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining lora taste
         one part or several
 """

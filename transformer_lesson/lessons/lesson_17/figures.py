@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from statistics import fmean
 
+from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from transformer_lesson.capstone.plan import Plan, power_law
@@ -50,21 +51,27 @@ def sign_lists(differences: Sequence[float], rules: Mapping[str, Rule]) -> Figur
         arrowprops={"arrowstyle": "->", "color": COLORS[1]},
     )
     top.set_ylabel("mean, nats")
-    for row, alarms in enumerate(seen.values()):
-        for i in range(n):
-            color = "0.92" if not alarms[i] else COLORS[1] if i == observed else COLORS[0]
-            below.add_patch(Rectangle((i - 0.4, row - 0.35), 0.8, 0.7, color=color))
-        below.text(n + 0.3, row, f"{sum(alarms)} of {n}", va="center", fontsize=9)
-    below.set_yticks(range(len(rules)), [*rules], fontsize=9)
-    below.set(ylim=(len(rules) - 0.4, -0.6), xlim=(-0.8, n - 0.2))
-    below.set_xlabel("the lists, from the lowest mean to the highest; colored: the rule is alarmed")
-    below.set_xticks([])
-    below.spines[["left", "bottom"]].set_visible(False)
-    below.tick_params(length=0)
+    _alarms(below, seen, observed)
     top.spines["bottom"].set_visible(False)
     top.tick_params(axis="x", length=0)
     picture.subplots_adjust(0.21, 0.1, 0.92, 0.88, hspace=0.12)
     return picture
+
+
+def _alarms(axes: Axes, seen: Mapping[str, Sequence[bool]], observed: int) -> None:
+    """Draw a row for each rule: a cell for each list, colored where the rule is alarmed."""
+    n = len(next(iter(seen.values())))
+    for row, alarms in enumerate(seen.values()):
+        for i in range(n):
+            color = "0.92" if not alarms[i] else COLORS[1] if i == observed else COLORS[0]
+            axes.add_patch(Rectangle((i - 0.4, row - 0.35), 0.8, 0.7, color=color))
+        axes.text(n + 0.3, row, f"{sum(alarms)} of {n}", va="center", fontsize=9)
+    axes.set_yticks(range(len(seen)), [*seen], fontsize=9)
+    axes.set(ylim=(len(seen) - 0.4, -0.6), xlim=(-0.8, n - 0.2))
+    axes.set_xlabel("the lists, from the lowest mean to the highest; colored: the rule is alarmed")
+    axes.set_xticks([])
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.tick_params(length=0)
 
 
 def forecast(plan: Plan, reached: float, runs: Sequence[float]) -> Figure:

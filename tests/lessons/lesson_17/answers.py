@@ -5,6 +5,25 @@ import torch
 from tests.exercises.answers import right, wrong
 
 
+@right("control")
+def _(believed):
+    """All that a side has may be named."""
+    if believed == "fall":
+        return {"schedule": "constant", "n_layers": 2}
+    return {"activation": "swish"} if believed == "bell" else {"n_layers": 2, "d_ff": 455}
+
+
+@wrong("control", "usual", "another smooth curve, and dropout")
+def _(believed):
+    right = {"fall": {"schedule": "constant"}, "deep": {"d_ff": 450}}
+    return right.get(believed, {"activation": "swish", "dropout": 0.2})
+
+
+@wrong("control", "unusual", "a field that no side has")
+def _(believed):
+    return {"rate": 0.01}
+
+
 @right("false_alarms")
 def _(differences, rule):
     signs = torch.cartesian_prod(*[torch.tensor([1.0, -1.0])] * len(differences))

@@ -116,9 +116,9 @@ def _(alpha, beta, N, D, L):
 
 @wrong("misfit_at", "unusual", "takes the mean of L for E and fits A and B to the rest")
 def _(alpha, beta, N, D, L):
-    rest = L - L.mean()
+    rest = (L - L.mean())[:, None]
     X = torch.stack([N**-alpha, D**-beta], dim=1)
-    return (X @ torch.linalg.lstsq(X, rest[:, None]).solution - rest[:, None]).norm() / len(L) ** 0.5
+    return (X @ torch.linalg.lstsq(X, rest).solution - rest).square().mean().sqrt()
 
 
 @wrong("misfit_at", "unusual", "subtracts (run, 1) from (run,), which makes a table")

@@ -346,8 +346,8 @@ def _runs_inputs(draw: Draw) -> tuple:
     make_inputs=_runs_inputs,
     returns={"misfit": ""},
     hints=(
-        "With alpha and beta given, `N**-alpha` and `D**-beta` are known numbers. What is left, E, A "
-        "and B, are factors of three columns. What does E multiply?",
+        "With alpha and beta given, `N**-alpha` and `D**-beta` are known numbers. What is left, E, "
+        "A and B, are factors of three columns. What does E multiply?",
         "`X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)` has a row for each "
         "run. `X @ solution` is the law's loss for each.",
         "`(X @ solution)[:, 0] - L` are the misses. Square them, take the mean, then the root.",

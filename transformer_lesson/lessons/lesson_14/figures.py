@@ -1,5 +1,7 @@
 """What each of the clinic's probes sees: a table of probes and patients, blind spots left empty."""
 
+import math
+
 import torch
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
@@ -28,7 +30,7 @@ def seen() -> dict[str, list[str]]:
 
     def place(probe: str) -> float:
         found = [rows.index(one) for one in sees[probe]]
-        return sum(found) / len(found) if found else len(rows)
+        return sum(found) / len(found) if found else math.inf
 
     return {probe: sees[probe] for probe in sorted(sees, key=place)}
 

@@ -69,3 +69,5 @@ def test_runs_on_a_law_are_missed_by_nothing():
         for order in (range(9), [4, 0, 8, 2, 6, 1, 5, 7, 3])
     )
     assert misfit_at(0.4, 0.3, N, D, 1.5 + 40 / N**0.4 + 90 / D**0.3) < 1e-9
+    with pytest.raises(ValueError, match="no weights or no tokens"):
+        misfit_at(0.4, 0.3, 0 * N, D, D)

@@ -32,8 +32,9 @@ def _groups_inputs(draw: Draw) -> tuple:
     returns={"repeated": "batch head n d_head"},
     hints=(
         "With two heads and `n_groups` 2, four query heads read heads 0, 0, 1, 1, in this order.",
-        "`repeat` writes the whole row of heads again, 0, 1, 0, 1. `repeat_interleave` repeats "
-        "each one in its place. Which axis holds the heads?",
+        "`repeat` writes the whole row of heads again: 0, 1, 0, 1. `repeat_interleave` repeats "
+        "each one in its place.",
+        "The heads are axis 1: `x.repeat_interleave(n_groups, dim=1)`.",
     ),
 )
 def repeat_kv(x, n_groups):

@@ -167,7 +167,12 @@ def misfit_at(alpha: float, beta: float, N: Tensor, D: Tensor, L: Tensor) -> flo
         N: weights of each run, float64, shape (run,).
         D: tokens that each read, float64, shape (run,).
         L: what each reached, in nats per token, float64, shape (run,).
+
+    Raises:
+        ValueError: a size or a number of tokens that is not above 0.
     """
+    if not min(N.min(), D.min()) > 0:
+        raise ValueError("a run has no weights or no tokens: each number in N and D is above 0.")
     X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)  # (run, 3)
     factors = torch.linalg.lstsq(X, L[:, None]).solution  # E, A and B, (3, 1)
     return (X @ factors - L[:, None]).square().mean().sqrt().item()

@@ -45,7 +45,8 @@ def blind_spots(title: str) -> Figure:
     """
     sees, rows = seen(), by_kind()
     details = [f"{probe}: {', '.join(found) or 'none'}" for probe, found in sees.items()]
-    picture, axes = figure(title, f"Patients that each probe sees. {'; '.join(details)}.", 9, 4.6)
+    alt = f"Patients that each probe sees. {'; '.join(details)}."
+    picture, axes = figure(title, alt, 9.0, 4.6)
     levels = list(SHADES)
     table = [[levels.index(HEALTHY)] * len(sees)]
     table += [[levels.index(said(probe, one)) for probe in sees] for one in rows]

@@ -1,6 +1,6 @@
 """Lesson 13: what replaced the paper's parts, and how to tell what a replacement is worth.
 
-It is long because it holds six exercises, those of the lesson and of the notebooks behind it.
+It is long because it holds seven exercises, those of the lesson and of the notebooks behind it.
 """
 
 import math
@@ -14,6 +14,41 @@ from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.lessons.lesson_13 import since_2017
+
+
+def _groups_inputs(draw: Draw) -> tuple:
+    """Several heads for several query heads each; one head; one query head for each."""
+    if draw.number == 3:
+        draw.sizes["kv_head"] = 1
+    x = draw.normal("batch kv_head n d_head")
+    n_groups = draw.one_of((2, 4, 1, 3, 2))
+    draw.sizes["head"] = x.size(1) * n_groups
+    return x.double() if draw.number == 1 else x, n_groups
+
+
+@exercise(
+    reference="transformer_lesson.model.attention:repeat_kv",
+    make_inputs=_groups_inputs,
+    returns={"repeated": "batch head n d_head"},
+    hints=(
+        "With two heads and `n_groups` 2, four query heads read heads 0, 0, 1, 1, in this order.",
+        "`repeat` writes the whole row of heads again: 0, 1, 0, 1. `repeat_interleave` repeats "
+        "each one in its place.",
+        "The heads are axis 1: `x.repeat_interleave(n_groups, dim=1)`.",
+    ),
+)
+def repeat_kv(x, n_groups):
+    """Return x with each head n_groups times, one for each query head."""
+    return choose(
+        x.repeat_interleave(n_groups, dim=1),
+        in_turns=x.repeat(1, n_groups, 1, 1),
+        first_head_for_all=x[:, :1].expand(-1, x.size(1) * n_groups, -1, -1),
+        mean_of_all=x.mean(1, keepdim=True).expand(-1, x.size(1) * n_groups, -1, -1),
+        backwards=x.flip(1).repeat_interleave(n_groups, dim=1),
+        tokens_repeated=x.repeat_interleave(n_groups, dim=2),
+        sentences_repeated=x.repeat_interleave(n_groups, dim=0),
+        shared_out=x.repeat_interleave(n_groups, dim=1) / n_groups,
+    )
 
 
 def _rotary_inputs(draw: Draw) -> tuple:

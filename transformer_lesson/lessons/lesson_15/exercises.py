@@ -1,4 +1,4 @@
-"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a fit's edge.
+"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a law's misfit.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
@@ -324,45 +324,58 @@ def _share(logits, labels, parts, pad_id):
     return choose(summed / total, mean_of_means=summed / count / len(parts))
 
 
-def _fits_inputs(draw: Draw) -> tuple:
-    """Fits on either edge, on both, on none, by either exponent; a list in no order."""
-    exponents = [step / 20 for step in draw.one_of(((8, 2, 14, 4), (6, 12, 4, 9, 20), (5, 7, 1)))]
-    pairs = [(alpha, beta) for alpha in exponents for beta in exponents]
-    n_fits = 3 if draw.small else 12
-    numbers = torch.randint(len(pairs), (n_fits,), generator=draw.generator).tolist()
-    fits = [pairs[number] for number in numbers]
-    low, high = min(exponents), max(exponents)
-    inside = next(one for one in exponents if low < one < high)
-    if draw.number == 4:
-        fits = [(inside, inside)] * n_fits
-    elif not draw.small:
-        fits += [(low, inside), (high, inside), (inside, high), (low, high), (inside, low)]
-        fits += [(low, inside)] * 2  # alpha's edge and beta's, the lowest and the highest differ
-    return fits, exponents
+def _runs_inputs(draw: Draw) -> tuple:
+    """Runs beside a law: either exponent the larger; no noise; sizes of real models."""
+    alpha, beta = draw.one_of(((0.2, 0.6), (0.5, 0.3), (0.05, 0.35), (0.7, 0.4), (0.34, 0.28)))
+    if draw.small:
+        N, D = (torch.tensor(sizes).double() for sizes in ([1, 4, 1, 4, 9], [1, 1, 8, 8, 27]))
+        return alpha, beta, N, D, 2 + draw.positive("5").double()
+    n_runs, smallest = (12, 1.0) if draw.number < 4 else (20, 1e8)
+    N, D = (100 ** torch.rand(2, n_runs, generator=draw.generator)).double()
+    noise = 0.0 if draw.number == 3 else 0.05
+    scatter = noise * torch.randn(n_runs, generator=draw.generator)
+    L = 0.5 + 1.5 * N**-0.25 + 2 * D**-0.4 + scatter
+    return alpha, beta, smallest * N, smallest * D, L
 
 
 @exercise(
-    reference="transformer_lesson.lessons.lesson_15.scaling_law:on_edge",
-    make_inputs=_fits_inputs,
-    returns={"count": ""},
+    reference="transformer_lesson.lessons.lesson_15.scaling_law:misfit_at",
+    make_inputs=_runs_inputs,
+    returns={"misfit": ""},
     hints=(
-        "Which two numbers of the list have nothing beyond them? The list is in no order.",
-        "A fit counts once, whether one of its exponents lies on an edge or both do.",
-        "With `edges = min(exponents), max(exponents)`, a fit counts if "
-        "`alpha in edges or beta in edges`. Add up these truth values.",
+        "With alpha and beta given, `N**-alpha` and `D**-beta` are known numbers. What is left, E, "
+        "A and B, are factors of three columns. What does E multiply?",
+        "`X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)` has a row for each "
+        "run. `X @ solution` is the law's loss for each.",
+        "`(X @ solution)[:, 0] - L` are the misses. Square them, take the mean, then the root.",
     ),
 )
-def on_edge(fits, exponents):
-    """Return how many fits have an exponent that is the smallest or the largest of the list."""
-    ends = choose((min(exponents), max(exponents)), first_and_last=(exponents[0], exponents[-1]))
-    edges = choose(ends, lowest_alone=ends[:1], highest_alone=ends[1:])
-    cut = [(alpha in edges, beta in edges) for alpha, beta in fits]
-    count = choose(
-        sum(alpha or beta for alpha, beta in cut),
-        alpha_alone=sum(alpha for alpha, _ in cut),
-        beta_alone=sum(beta for _, beta in cut),
-        both_needed=sum(alpha and beta for alpha, beta in cut),
-        counted_twice=sum(alpha + beta for alpha, beta in cut),
-        inside_counted=sum(not (alpha or beta) for alpha, beta in cut),
+def misfit_at(alpha, beta, N, D, L):
+    """Return the root of the mean squared miss of the closest law with these exponents."""
+    alpha, beta = choose(
+        (alpha, beta),
+        exchanged=(beta, alpha),
+        alpha_for_both=(alpha, alpha),
     )
-    return choose(count, share=count / len(fits))
+    size, text = choose(
+        (N**-alpha, D**-beta),
+        growing=(N**alpha, D**beta),
+        straight_in_logarithms=(-alpha * N.log(), -beta * D.log()),
+    )
+    L = choose(L, losses_as_logarithms=L.log())
+    columns = choose(
+        [torch.ones_like(N), size, text],
+        no_floor=[size, text],
+        size_alone=[torch.ones_like(N), size],
+    )
+    Q = torch.linalg.qr(torch.stack(columns, dim=1)).Q  # `lstsq` complains aloud of NaN
+    miss = Q @ (Q.mT @ L) - L
+    return choose(
+        miss.square().mean().sqrt().item(),
+        sum_not_mean=miss.square().sum().sqrt().item(),
+        no_root=miss.square().mean().item(),
+        mean_size=miss.abs().mean().item(),
+        less_the_factors=(miss.square().sum() / (len(L) - 3)).sqrt().item(),
+        less_one=miss.std().item(),
+        the_worst=miss.abs().max().item(),
+    )

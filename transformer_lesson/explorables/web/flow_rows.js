@@ -94,9 +94,10 @@ export function drawBuilding(group, look, page) {
   put.label(group, "shares", steps, ({ share }, i) =>
     [share.toFixed(3), name + 8 + share * unit, y(i) + 4, "number"]);
   put.label(group, "best", steps, ({ best, most }, i) => {
-    const isNext = best === next.id, word = look.token(best);
-    return [fitted(least ? word : `${word} ${most.toFixed(2)}`, says, 14, isNext ? 600 : 400),
-      width - says, y(i) + 5, isNext ? "strong" : ""];
+    const isNext = best === next.id, word = look.token(best), weight = isNext ? 600 : 400;
+    const all = `${word} ${most.toFixed(2)}`, isWhole = textWidth(all, 14, weight) <= says;
+    return [fitted(isWhole && !least ? all : word, says, 14, weight), width - says, y(i) + 5,
+      isNext ? "strong" : ""];
   });
   return 50 + high * steps.length + 8;
 }

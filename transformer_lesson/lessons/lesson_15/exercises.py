@@ -62,7 +62,7 @@ def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
     return (
         "After two blocks, output / total must be softmax of all scores times the values. "
         f"Yours is off by up to {furthest:.3g}.\n"
-        "Is what was summed measured anew from the new maximum? Is output still a sum, undivided?"
+        "Are both total and output multiplied by exp(old maximum - new maximum), and not divided?"
     )
 
 
@@ -104,19 +104,21 @@ def online_softmax(largest, total, output, scores, values):
     )
     weights = (scores - shift[:, None]).exp()
     shrink = choose((largest - shift).exp(), never_shrunk=torch.ones_like(shift))
-    return _new_state(new, total, output, weights, shrink, values)
+    new = choose(new, shift_returned=shift)
+    return (new, *_new_sums(total, output, weights, shrink, values))
 
 
-def _new_state(new, total, output, weights, shrink, values):
-    """Return maximum, total and weighted sum."""
-    block_total = weights.sum(-1)
-    new_total = total * shrink + block_total
+def _new_sums(total, output, weights, shrink, values):
+    """Return total and weighted sum."""
+    new_total = total * choose(shrink, total_not_shrunk=1.0) + weights.sum(-1)
     block_output = weights @ values
     new_output = choose(
         output * shrink[:, None] + block_output,
+        output_not_shrunk=output + block_output,
         output_times_total=output * (total * shrink)[:, None] + block_output,
     )
-    return (new, new_total, new_output)
+    divisor = choose(new_total, new_total.clamp(min=1e-9))
+    return new_total, choose(new_output, divided_already=new_output / divisor[:, None])
 
 
 def _attention_inputs(draw: Draw) -> tuple:
@@ -207,7 +209,9 @@ def attention_in_blocks(Q, K, V, block_size, causal):
         scores = _block_scores(Q, K[:, start:stop], start, causal)
         values = choose(V[:, start:stop], first_values=V[:, : stop - start])
         state = choose(
-            take_block(*state, scores, values), no_maximum=_added(state, scores.exp(), values)
+            take_block(*state, scores, values),
+            no_maximum=_added(state, scores.exp(), values),
+            softmax_of_each_block=_averaged(state, scores, values),
         )
     total, output = state[1:]
     return choose(output / total[..., None], not_divided=output, divided_by_keys=output / n_keys)
@@ -217,6 +221,13 @@ def _added(state, weights, values):
     """Return a state to which weights are added as they are."""
     largest, total, output = state
     return largest, total + weights.sum(-1), output + weights @ values
+
+
+def _averaged(state, scores, values):
+    """Return a state to which a block's own attention is added, where a query sees any of it."""
+    largest, total, output = state
+    seen = scores.isfinite().any(-1).to(total.dtype)
+    return largest, total + seen, output + scores.softmax(-1).nan_to_num() @ values
 
 
 def _block_scores(Q, K, start, causal):

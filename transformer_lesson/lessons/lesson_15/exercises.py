@@ -201,12 +201,13 @@ def attention_in_blocks(Q, K, V, block_size, causal):
         range(0, n_keys, block_size),
         first_block_alone=[0],
         last_block_missing=range(0, max(1, n_keys - block_size), block_size),
+        shorter_block_missing=range(0, n_keys // block_size * block_size, block_size),
         one_key_a_block=range(0, n_keys, block_size + 1),
         blocks_overlap=range(0, n_keys, max(1, block_size - 1)),
     )
     for start in starts:
         stop = min(start + block_size, n_keys)
-        scores = _block_scores(Q, K[:, start:stop], start, causal)
+        scores = _block_scores(Q, K[:, start:stop], start, causal, V.size(-1))
         values = choose(V[:, start:stop], first_values=V[:, : stop - start])
         state = choose(
             take_block(*state, scores, values),
@@ -230,19 +231,31 @@ def _averaged(state, scores, values):
     return largest, total + seen, output + scores.softmax(-1).nan_to_num() @ values
 
 
-def _block_scores(Q, K, start, causal):
+def _block_scores(Q, K, start, causal, d_value):
     """Return the scores of a block's keys, those that come later hidden."""
-    scores = Q @ K.mT / choose(math.sqrt(Q.size(-1)), unscaled=1.0)
+    scores = (
+        Q
+        @ K.mT
+        / choose(
+            math.sqrt(Q.size(-1)),
+            unscaled=1.0,
+            not_the_root=Q.size(-1),
+            root_of_d_value=math.sqrt(d_value),
+        )
+    )
     query, key = torch.arange(Q.size(1))[:, None], torch.arange(K.size(1))
-    causal = choose(causal, never_causal=False)
-    return scores.masked_fill(start + key > query, -math.inf) if causal else scores
+    causal = choose(causal, never_causal=False, always_causal=True)
+    later = choose(
+        start + key > query, keys_from_0=key > query, own_key_hidden=start + key >= query
+    )
+    return scores.masked_fill(later, -math.inf) if causal else scores
 
 
 def _part_inputs(draw: Draw) -> tuple:
     """Parts of unequal length, with padding; one that is all padding; one part alone."""
     vocab_size, n = draw.size("vocab_size", at_least=3), draw.size("n", at_least=3)
     pad_id = draw.one_of((0, 2, 1, 0, 2))
-    rows = draw.one_of(((1, 3), (2, 1, 2), (2, 2), (3,), (1, 2, 1)))
+    rows = draw.one_of(((1, 3), (2, 1, 2), (2, 2, 1), (3,), (1, 2, 1)))
     parts = []
     for number, count in enumerate(rows):
         ids, labels = (draw.integers(f"{count} n", 0, vocab_size) for _ in range(2))
@@ -314,25 +327,48 @@ def _one_part_at_once(answer, inputs: tuple, loss, gradient, most: int, graph) -
 )
 def accumulate(model, parts, pad_id):
     """Add up the gradient of the mean loss over all parts' labels; return that loss."""
-    loss, shares = 0.0, []
-    for ids, labels in choose(parts, first_part_alone=parts[:1], last_part_missing=parts[:-1]):
+    loss, shares, sums, means = 0.0, [], [], []
+    empty = [bool((labels == pad_id).all()) for _, labels in parts] + [True]
+    for ids, labels in choose(
+        parts,
+        first_part_alone=parts[:1],
+        last_part_missing=parts[:-1],
+        stopped_at_padding=parts[: empty.index(True)],
+    ):
         choose(None, zeroed_each_time=model.zero_grad())
-        share = _share(model(ids), labels, parts, pad_id)
+        summed, count = _summed(model(ids), labels, pad_id)
+        share = _share(summed, count, parts, pad_id)
         choose(share.backward(), one_backward=shares.append(share), no_backward=None)
         loss = choose(loss + share.item(), last_loss=share.item())
+        sums.append(summed.item())
+        means += [summed.item() / count] if count else []
     choose(None, one_backward=sum(shares).backward())
-    return choose(loss, graph=share, nothing=None)
-
-
-def _share(logits, labels, parts, pad_id):
-    """Return a part's share of the batch's mean loss."""
-    logits = choose(logits, second_softmax=logits.softmax(-1))
-    summed = F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, reduction="sum"
+    return choose(
+        loss,
+        graph=share,
+        nothing=None,
+        sum_returned=sum(sums),
+        mean_of_the_last=means[-1],
     )
-    count = (labels != pad_id).sum()
-    total = sum((labels != pad_id).sum() for _, labels in parts)
-    return choose(summed / total, mean_of_means=summed / count / len(parts))
+
+
+def _summed(logits, labels, pad_id):
+    """Return the sum of a part's losses, and how many labels count."""
+    logits = choose(logits, second_softmax=logits.softmax(-1)).flatten(0, 1)
+    left_out = choose(pad_id, padding_learned=-100)
+    summed = F.cross_entropy(logits, labels.flatten(), ignore_index=left_out, reduction="sum")
+    return summed, int((labels != pad_id).sum())
+
+
+def _share(summed, count, parts, pad_id):
+    """Return a part's share of the batch's mean loss."""
+    total = sum(int((labels != pad_id).sum()) for _, labels in parts)
+    all_labels = sum(labels.numel() for _, labels in parts)
+    total = choose(total, padding_counted=all_labels, padding_learned=all_labels)
+    return choose(
+        summed / total,
+        mean_of_means=summed / choose(summed.new_tensor(count), max(count, 1)) / len(parts),
+    )
 
 
 def _fits_inputs(draw: Draw) -> tuple:

@@ -464,6 +464,7 @@ def linear_attention_step(state, q, k, v):
     written = _written(state, k, v)
     new = choose(
         state + written,
+        replaced=written,
         mean=(state + written) / 2,
         fading=0.9 * state + written,
         multiplied=state * written,

@@ -3,16 +3,15 @@
 Candidates are the exercise's own wrong turns, and families of mistakes possible in any function.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import chain, combinations, product
 from typing import Any, NamedTuple
 
-from torch import Tensor
-
 from transformer_lesson.exercises.engine.attempt import Outcome, outcome
 from transformer_lesson.exercises.engine.choosing import fit_together, right_ways, turns, variant
-from transformer_lesson.exercises.engine.compare import same, whole_as_float
+from transformer_lesson.exercises.engine.compare import is_readable, same, whole_as_float
 from transformer_lesson.exercises.engine.families import (
     Member,
     Ours,
@@ -180,9 +179,9 @@ def _some_finite(result: Any) -> bool:
     """Return whether a result holds anything but NaN."""
     if isinstance(result, list):
         return any(map(_some_finite, result))
-    if isinstance(result, Tensor):
-        return bool((result == result).any())
-    return not isinstance(result, float) or result == result
+    if is_readable(result):
+        return not bool(result.isnan().all())
+    return not (isinstance(result, float) and math.isnan(result))
 
 
 def _levels(marked: Callable, n_wrong: int) -> Iterator[list[Taken]]:

@@ -133,7 +133,9 @@ def _not_twice(exercise: Exercise, answer: Callable, number: int) -> Explanation
     """
     ours = outcome(exercise.tried_reference(), exercise.make_inputs(Draw(number))).result
     unseeded = [_result(exercise, answer, number) for _ in range(2)]
-    if any(type(one) is not type(ours) for one in unseeded) or same(*unseeded):
+    if any(type(one) is not type(ours) or not _comparable(one) for one in unseeded):
+        return None
+    if same(*unseeded):
         return None
     text = "Called twice with the same inputs, yours gives different results. "
     before = random.getstate()

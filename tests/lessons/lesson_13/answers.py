@@ -97,8 +97,3 @@ def _(old, new):
 def _(old, new):
     i, j = int(old.mean(1).argmin()), int(new.mean(1).argmin())
     return new[j] - old[i], i == len(old) - 1 or j == len(new) - 1
-
-
-@wrong("counts", "unusual", "a limit for noise of size 1, whatever the noise")
-def _(differences):
-    return differences.mean(1).abs() > 1.9 / differences.size(1) ** 0.5

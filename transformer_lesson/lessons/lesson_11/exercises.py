@@ -151,7 +151,8 @@ def _in_rounds(edges, accuracy, lowest, keep):
         before = kept
         for edge in before:
             rest = _without(kept, edge)
-            kept, gone = (rest, True) if accuracy(rest) >= lowest else (kept, False)
+            enough = choose(accuracy(rest) >= lowest, more_than_enough=accuracy(rest) > lowest)
+            kept, gone = (rest, True) if enough else (kept, False)
             lowest = choose(lowest, of_the_last=keep * accuracy(kept) if gone else lowest)
     return kept
 

@@ -170,7 +170,12 @@ def chat_prompt(tokenizer, messages):
     )
     ids = []
     for role, text in told:
-        spoken = choose(f"{role}\n{text}", no_role=text)
+        spoken = choose(
+            f"{role}\n{text}",
+            no_role=text,
+            no_break_after_role=role + text,
+            colon=f"{role}: {text}",
+        )
         line = opening + tokenizer.encode(spoken)
         end_of_line = closing + choose(tokenizer.encode("\n"), no_line_break=[])
         ids += line + end_of_line
@@ -180,7 +185,12 @@ def chat_prompt(tokenizer, messages):
 def _answering(ids, opening, end_of_line, tokenizer):
     """Return ids that end where the assistant begins to write."""
     begin = opening + tokenizer.encode("assistant\n")
-    return choose(ids + begin, no_beginning=ids, answer_closed=ids + begin + end_of_line)
+    return choose(
+        ids + begin,
+        no_beginning=ids,
+        answer_closed=ids + begin + end_of_line,
+        no_break_before=ids[:-1] + begin,
+    )
 
 
 def _block_inputs(draw: Draw) -> tuple:
@@ -232,7 +242,8 @@ def llama_block(x, block, mask, positions):
     normalize, gammas = _norms(block)
     read = choose(normalize(x, gammas[0], 1e-5), no_norms=x, post_norm=x)
     Q, K, V = _rotated(read, block, positions)
-    between = x + _found(Q, K, V, block, mask)
+    found = _found(Q, K, V, block, mask)
+    between = choose(x + found, no_residuals=found)
     between = choose(between, post_norm=normalize(between, gammas[0], 1e-5))
     read = choose(
         normalize(between, gammas[1], 1e-5),
@@ -240,7 +251,8 @@ def llama_block(x, block, mask, positions):
         post_norm=between,
         side_by_side=normalize(x, gammas[1], 1e-5),
     )
-    x = between + _written(read, block)
+    written = _written(read, block)
+    x = choose(between + written, no_residuals=written)
     return choose(x, post_norm=normalize(x, gammas[1], 1e-5))
 
 
@@ -271,7 +283,7 @@ def _found(Q, K, V, block, mask):
     sees_nothing = ~mask.any(-1, keepdim=True)
     heads = choose(heads, nothing_is_nan=heads.masked_fill(sees_nothing, torch.nan))
     merged = merge_heads(heads)
-    return merged @ block.W_O
+    return choose(merged @ block.W_O, no_W_O=merged)
 
 
 def _neighbors_turned(x, positions, base):
@@ -300,4 +312,4 @@ def _written(read, block):
     """Return what the feed-forward network adds."""
     gate, up, down = block.W_gate, block.W_up, block.W_down
     gate, up = choose((gate, up), gate_and_up_exchanged=(up, gate))
-    return swiglu(read, gate, up, down)
+    return choose(swiglu(read, gate, up, down), no_silu=(read @ gate * (read @ up)) @ down)

@@ -259,7 +259,10 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
 def _fall(progress):
     """Return half a cosine wave, from 1 to 0."""
     return choose(
-        (1 + math.cos(math.pi * progress)) / 2, rising=(1 - math.cos(math.pi * progress)) / 2
+        (1 + math.cos(math.pi * progress)) / 2,
+        rising=(1 - math.cos(math.pi * progress)) / 2,
+        straight=1 - progress,
+        quarter_of_a_wave=math.cos(math.pi * progress / 2),
     )
 
 
@@ -326,7 +329,7 @@ def evaluation_loss(model, batches, loss_function, pad_id):
     choose(model.eval(), dropout_left_on=None, dropout_switched_on=model.train())
     batches = choose(batches, first_batch_alone=batches[:1])
     total, count, largest = 0.0, 0, 0.0
-    with torch.no_grad():
+    with choose(torch.no_grad(), graph_kept=torch.enable_grad()):
         for inputs, labels in batches:
             loss = float(loss_function(model(inputs), labels))
             real = choose(

@@ -355,7 +355,7 @@ def accumulate(model, parts, pad_id):
 def _summed(logits, labels, pad_id):
     """Return the sum of a part's losses, and how many labels count."""
     logits = choose(logits, second_softmax=logits.softmax(-1)).flatten(0, 1)
-    left_out = choose(pad_id, padding_learned=-100)
+    left_out = choose(pad_id, padding_learned=-100, padding_in_the_sum=-100)
     summed = F.cross_entropy(logits, labels.flatten(), ignore_index=left_out, reduction="sum")
     return summed, int((labels != pad_id).sum())
 
@@ -368,6 +368,8 @@ def _share(summed, count, parts, pad_id):
     return choose(
         summed / total,
         mean_of_means=summed / choose(summed.new_tensor(count), max(count, 1)) / len(parts),
+        sum_of_means=summed / choose(summed.new_tensor(count), max(count, 1)),
+        not_divided=summed,
     )
 
 

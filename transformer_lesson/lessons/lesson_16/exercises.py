@@ -65,6 +65,7 @@ def grpo_loss(log_probs, mask, rewards):
     spread = choose(
         groups.std(1, keepdim=True, correction=0),
         one_less=groups.std(1, keepdim=True),
+        deviation_of_all=rewards.std(correction=0).expand(len(groups), 1),
         variance=groups.var(1, keepdim=True, correction=0),
         not_divided=torch.ones_like(groups[:, :1]),
     )

@@ -328,16 +328,15 @@ def _not_saturated(exercise: Exercise, number: int, change: Change, places: list
 
 
 def _not_constant(exercise: Exercise, number: int, change: Change, places: list) -> list:
-    """Return the places where ours moves without a mask if the whole argument changes.
+    """Return the places where ours moves without a mask if all numbers of all arguments change.
 
     Where it never moves, the axis is not what keeps a change away.
     """
-    place = argument_names(exercise).index(change.argument)
-    inputs, changed = (list(exercise.make_inputs(Draw(number))) for _ in range(2))
-    changed[place] = _another(changed[place], 0)
-    whole = change._replace(inputs=_unmasked(exercise, tuple(changed)))
-    ours = exercise.tried_reference()
-    moves = _moves(exercise, ours, _unmasked(exercise, tuple(inputs)), whole)
+    inputs = _unmasked(exercise, exercise.make_inputs(Draw(number)))
+    others = tuple(_another(one, 0) if isinstance(one, Tensor) else one for one in inputs)
+    pairs = zip(inputs, others, strict=True)
+    whole = change._replace(inputs=tuple(a if b is None else b for a, b in pairs))
+    moves = _moves(exercise, exercise.tried_reference(), inputs, whole)
     return [one for one in places if moves is None or moves[tuple(one)] > MOVED]
 
 

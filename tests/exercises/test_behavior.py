@@ -11,6 +11,7 @@ from transformer_lesson.exercises.engine.behavior import explain_by_behavior
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.explanation import explain_error
+from transformer_lesson.interpretability.head_scores import cut_off
 from transformer_lesson.model.attention import split_heads
 from transformer_lesson.text.pretrained import chat_prompt
 
@@ -80,6 +81,15 @@ def kept(tokenizer, messages, ids=[]):  # noqa: B006
 def test_what_gives_another_result_at_each_call_is_told_whatever_it_returns(name, answer, mistake):
     report = check(name, answer)
     assert report.mistake == mistake and report.message.startswith("Called twice with the same")
+
+
+def test_a_rule_that_tells_what_is_random_says_it_alone():
+    def dropped(weights, window):
+        return torch.dropout(cut_off(weights, window), 0.5, train=True)
+
+    report = check("cut_off", dropped)
+    assert report.mistake == "another result at each call"
+    assert report.message.count("Called twice") == 1
 
 
 def kept_and_its_own_share(weights, window):

@@ -1,5 +1,8 @@
 """What learners might write for the exercises of lesson 17."""
 
+from itertools import permutations, product
+from operator import mul
+
 import torch
 
 from tests.exercises.answers import right, wrong
@@ -37,3 +40,15 @@ def _(differences, rule):
         lists.append([*differences])
         lists[-1][i] *= -1
     return sum(map(rule, lists)) / len(lists)
+
+
+@wrong("false_alarms", "unusual", "hands the rule a lazy `map`, which has no length")
+def _(differences, rule):
+    signs = [*product((1, -1), repeat=len(differences))]
+    return sum(rule(map(mul, row, differences)) for row in signs) / len(signs)
+
+
+@wrong("false_alarms", "usual", "changes the order of the differences instead of their signs")
+def _(differences, rule):
+    orders = [*permutations(differences)]
+    return sum(map(rule, orders)) / len(orders)

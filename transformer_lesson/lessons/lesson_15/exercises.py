@@ -62,7 +62,7 @@ def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
     return (
         "After two blocks, output / total must be softmax of all scores times the values. "
         f"Yours is off by up to {furthest:.3g}.\n"
-        "Is what was summed measured anew from the new maximum? Is output still a sum, undivided?"
+        "Are both total and output multiplied by exp(old maximum - new maximum), and not divided?"
     )
 
 
@@ -104,19 +104,21 @@ def online_softmax(largest, total, output, scores, values):
     )
     weights = (scores - shift[:, None]).exp()
     shrink = choose((largest - shift).exp(), never_shrunk=torch.ones_like(shift))
-    return _new_state(new, total, output, weights, shrink, values)
+    new = choose(new, shift_returned=shift)
+    return (new, *_new_sums(total, output, weights, shrink, values))
 
 
-def _new_state(new, total, output, weights, shrink, values):
-    """Return maximum, total and weighted sum."""
-    block_total = weights.sum(-1)
-    new_total = total * shrink + block_total
+def _new_sums(total, output, weights, shrink, values):
+    """Return total and weighted sum."""
+    new_total = total * choose(shrink, total_not_shrunk=1.0) + weights.sum(-1)
     block_output = weights @ values
     new_output = choose(
         output * shrink[:, None] + block_output,
+        output_not_shrunk=output + block_output,
         output_times_total=output * (total * shrink)[:, None] + block_output,
     )
-    return (new, new_total, new_output)
+    divisor = choose(new_total, new_total.clamp(min=1e-9))
+    return new_total, choose(new_output, divided_already=new_output / divisor[:, None])
 
 
 def _attention_inputs(draw: Draw) -> tuple:
@@ -199,15 +201,18 @@ def attention_in_blocks(Q, K, V, block_size, causal):
         range(0, n_keys, block_size),
         first_block_alone=[0],
         last_block_missing=range(0, max(1, n_keys - block_size), block_size),
+        shorter_block_missing=range(0, n_keys // block_size * block_size, block_size),
         one_key_a_block=range(0, n_keys, block_size + 1),
         blocks_overlap=range(0, n_keys, max(1, block_size - 1)),
     )
     for start in starts:
         stop = min(start + block_size, n_keys)
-        scores = _block_scores(Q, K[:, start:stop], start, causal)
+        scores = _block_scores(Q, K[:, start:stop], start, causal, V.size(-1))
         values = choose(V[:, start:stop], first_values=V[:, : stop - start])
         state = choose(
-            take_block(*state, scores, values), no_maximum=_added(state, scores.exp(), values)
+            take_block(*state, scores, values),
+            no_maximum=_added(state, scores.exp(), values),
+            softmax_of_each_block=_averaged(state, scores, values),
         )
     total, output = state[1:]
     return choose(output / total[..., None], not_divided=output, divided_by_keys=output / n_keys)
@@ -219,19 +224,38 @@ def _added(state, weights, values):
     return largest, total + weights.sum(-1), output + weights @ values
 
 
-def _block_scores(Q, K, start, causal):
+def _averaged(state, scores, values):
+    """Return a state to which a block's own attention is added, where a query sees any of it."""
+    largest, total, output = state
+    seen = scores.isfinite().any(-1).to(total.dtype)
+    return largest, total + seen, output + scores.softmax(-1).nan_to_num() @ values
+
+
+def _block_scores(Q, K, start, causal, d_value):
     """Return the scores of a block's keys, those that come later hidden."""
-    scores = Q @ K.mT / choose(math.sqrt(Q.size(-1)), unscaled=1.0)
+    scores = (
+        Q
+        @ K.mT
+        / choose(
+            math.sqrt(Q.size(-1)),
+            unscaled=1.0,
+            not_the_root=Q.size(-1),
+            root_of_d_value=math.sqrt(d_value),
+        )
+    )
     query, key = torch.arange(Q.size(1))[:, None], torch.arange(K.size(1))
-    causal = choose(causal, never_causal=False)
-    return scores.masked_fill(start + key > query, -math.inf) if causal else scores
+    causal = choose(causal, never_causal=False, always_causal=True)
+    later = choose(
+        start + key > query, keys_from_0=key > query, own_key_hidden=start + key >= query
+    )
+    return scores.masked_fill(later, -math.inf) if causal else scores
 
 
 def _part_inputs(draw: Draw) -> tuple:
     """Parts of unequal length, with padding; one that is all padding; one part alone."""
     vocab_size, n = draw.size("vocab_size", at_least=3), draw.size("n", at_least=3)
     pad_id = draw.one_of((0, 2, 1, 0, 2))
-    rows = draw.one_of(((1, 3), (2, 1, 2), (2, 2), (3,), (1, 2, 1)))
+    rows = draw.one_of(((1, 3), (2, 1, 2), (2, 2, 1), (3,), (1, 2, 1)))
     parts = []
     for number, count in enumerate(rows):
         ids, labels = (draw.integers(f"{count} n", 0, vocab_size) for _ in range(2))
@@ -303,25 +327,50 @@ def _one_part_at_once(answer, inputs: tuple, loss, gradient, most: int, graph) -
 )
 def accumulate(model, parts, pad_id):
     """Add up the gradient of the mean loss over all parts' labels; return that loss."""
-    loss, shares = 0.0, []
-    for ids, labels in choose(parts, first_part_alone=parts[:1], last_part_missing=parts[:-1]):
+    loss, shares, sums, means = 0.0, [], [], []
+    empty = [bool((labels == pad_id).all()) for _, labels in parts] + [True]
+    for ids, labels in choose(
+        parts,
+        first_part_alone=parts[:1],
+        last_part_missing=parts[:-1],
+        stopped_at_padding=parts[: empty.index(True)],
+    ):
         choose(None, zeroed_each_time=model.zero_grad())
-        share = _share(model(ids), labels, parts, pad_id)
+        summed, count = _summed(model(ids), labels, pad_id)
+        share = _share(summed, count, parts, pad_id)
         choose(share.backward(), one_backward=shares.append(share), no_backward=None)
         loss = choose(loss + share.item(), last_loss=share.item())
+        sums.append(summed.item())
+        means += [summed.item() / count] if count else []
     choose(None, one_backward=sum(shares).backward())
-    return choose(loss, graph=share, nothing=None)
-
-
-def _share(logits, labels, parts, pad_id):
-    """Return a part's share of the batch's mean loss."""
-    logits = choose(logits, second_softmax=logits.softmax(-1))
-    summed = F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, reduction="sum"
+    return choose(
+        loss,
+        graph=share,
+        nothing=None,
+        sum_returned=sum(sums),
+        mean_of_the_last=means[-1],
     )
-    count = (labels != pad_id).sum()
-    total = sum((labels != pad_id).sum() for _, labels in parts)
-    return choose(summed / total, mean_of_means=summed / count / len(parts))
+
+
+def _summed(logits, labels, pad_id):
+    """Return the sum of a part's losses, and how many labels count."""
+    logits = choose(logits, second_softmax=logits.softmax(-1)).flatten(0, 1)
+    left_out = choose(pad_id, padding_learned=-100, padding_in_the_sum=-100)
+    summed = F.cross_entropy(logits, labels.flatten(), ignore_index=left_out, reduction="sum")
+    return summed, int((labels != pad_id).sum())
+
+
+def _share(summed, count, parts, pad_id):
+    """Return a part's share of the batch's mean loss."""
+    total = sum(int((labels != pad_id).sum()) for _, labels in parts)
+    all_labels = sum(labels.numel() for _, labels in parts)
+    total = choose(total, padding_counted=all_labels, padding_learned=all_labels)
+    return choose(
+        summed / total,
+        mean_of_means=summed / choose(summed.new_tensor(count), max(count, 1)) / len(parts),
+        sum_of_means=summed / choose(summed.new_tensor(count), max(count, 1)),
+        not_divided=summed,
+    )
 
 
 def _runs_inputs(draw: Draw) -> tuple:

@@ -68,23 +68,32 @@ def grpo_loss(log_probs, mask, rewards):
     spread = choose(
         groups.std(1, keepdim=True, correction=0),
         one_less=groups.std(1, keepdim=True),
+        deviation_of_all=rewards.std(correction=0).expand(len(groups), 1),
         variance=groups.var(1, keepdim=True, correction=0),
         not_divided=torch.ones_like(groups[:, :1]),
     )
     equal = (groups == groups[:, :1]).all(1, keepdim=True)
-    advantages = ((groups - middle) / spread).masked_fill(equal, 0.0)
+    advantages = (groups - middle) / spread
+    advantages = choose(advantages.masked_fill(equal, 0.0), equal_rewards_forgotten=advantages)
     advantages = choose(advantages, over_prompts=advantages.mT).reshape(rewards.shape)
-    equal = (rewards == rewards[:, :1]).all(1, keepdim=True)
-    return _weighed(log_probs, mask, advantages)
+    equal = (rewards == rewards[:, :1]).all(1)
+    return _weighed(log_probs, mask, advantages, equal)
 
 
-def _weighed(log_probs, mask, advantages):
+def _weighed(log_probs, mask, advantages, equal):
     """Return the loss of answers whose advantages are known."""
     of_tokens = log_probs.masked_fill(~mask, 0.0)
-    of_answers = choose(of_tokens.sum(-1) / mask.sum(-1), mask_ignored=log_probs.mean(-1))
+    of_answers = choose(
+        of_tokens.sum(-1) / mask.sum(-1),
+        mask_ignored=log_probs.mean(-1),
+        summed=of_tokens.sum(-1),
+        padding_in_the_length=of_tokens.mean(-1),
+    )
     each = advantages * of_answers
     mean = choose(
-        each.mean(), over_all_tokens=(advantages[..., None] * of_tokens).sum() / mask.sum()
+        each.mean(),
+        over_all_tokens=(advantages[..., None] * of_tokens).sum() / mask.sum(),
+        equal_groups_left_out=each.mean(1).sum() / (~equal).sum().clamp(min=1),
     )
     return -mean
 
@@ -145,7 +154,12 @@ def pass_at_k(n, c, k):
         order_in_one_place=math.comb(n - c, k) / math.perm(n, k),
         order_above_alone=math.perm(n - c, k) / math.comb(n, k),
     )
-    return choose(1 - lost, chance_of_all=math.comb(c, k) / math.comb(n, k))
+    return choose(
+        1 - lost,
+        chance_of_all=math.comb(c, k) / math.comb(n, k),
+        exactly_one=c * math.comb(n - c, k - 1) / math.comb(n, k),
+        expected_number=k * c / n,
+    )
 
 
 class Writer:

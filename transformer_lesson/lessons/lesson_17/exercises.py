@@ -5,7 +5,7 @@ right answer.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, permutations, product
 from statistics import fmean
 
 from transformer_lesson.exercises.engine.choosing import choose
@@ -79,6 +79,8 @@ class Rule:
 
     def __call__(self, differences: Sequence[float]) -> bool:
         """Return whether it sees a difference."""
+        if not hasattr(differences, "__len__"):
+            raise TypeError(f"a rule takes a list of numbers, but got {differences!r}")
         return bool(self.sees([float(one) for one in differences]))
 
     def __repr__(self) -> str:
@@ -96,9 +98,12 @@ RULES = (
 
 
 def _rule_inputs(draw: Draw) -> tuple:
-    """From two to seven pairs, each time under another rule."""
+    """From two to seven pairs, each time under another rule; one for which the order counts."""
     draw.sizes["pair"] = 3 if draw.small else draw.one_of((5, 3, 7, 6, 4, 2))
-    return draw.normal("pair").tolist(), draw.one_of(RULES)
+    differences = draw.normal("pair")
+    if draw.number == 3:  # the sum is below 0, whatever their order
+        differences = differences * (1 if differences.sum() < 0 else -1)
+    return differences.tolist(), draw.one_of(RULES)
 
 
 @exercise(
@@ -129,11 +134,13 @@ def false_alarms(differences, rule):
     flipped = choose(
         [[one * sign for one, sign in zip(differences, row, strict=True)] for row in signs],
         signs_alone=signs,
+        orders=[*permutations(differences)],
     )
     seen = [rule(one) for one in flipped]
     return choose(
-        sum(seen) / len(seen),
+        sum(seen) / choose(len(seen), 2**n),
         count=sum(seen),
+        divided_by_n=sum(seen) / n,
         silent=1 - sum(seen) / len(seen),
         this_one=float(rule(differences)),
     )

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from transformer_lesson.exercises import check, ways_to_fail
-from transformer_lesson.exercises.engine import choosing, diagnosis, folds
+from transformer_lesson.exercises.engine import choosing, diagnosis, hints
 from transformer_lesson.exercises.engine.attempt import outcome
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import TAKEN, fit_together, turns, variant
@@ -81,7 +81,7 @@ def test_each_turn_fails_and_is_named(name, monkeypatch):
         assert len(str(report).splitlines()) <= 25, report
     assert unnamed == {}
     monkeypatch.setattr(
-        folds, "run_checks", lambda exercise, answer: messages[answer.__globals__[TAKEN]]
+        hints, "run_checks", lambda exercise, answer: messages[answer.__globals__[TAKEN]]
     )
     fold = ways_to_fail(name)
     assert repr(fold) == f"{name}: {len(known)} ways to fail"

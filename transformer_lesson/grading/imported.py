@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
-from transformer_lesson.exercises.engine import choosing, folds
+from transformer_lesson.exercises.engine import choosing, hints
 from transformer_lesson.exercises.engine.specification import Exercise
 from transformer_lesson.exercises.program import sources
 
 STARTS = {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system"}
-GIVE_OURS = choosing.variant, folds.solution, folds.solution_code
+GIVE_OURS = choosing.variant, hints.solution, hints.solution_code
 PACKAGE = re.compile(r"transformer_lesson[.\s]")  # in a command, not a folder of that name
 _watches: list["Watch"] = []  # the active ones
 
@@ -45,7 +45,7 @@ class Watch:
     def __init__(self, exercise: Exercise):
         self.saw_ours = False
         self._cell: CodeType | None = None
-        ours = exercise.load_reference(), folds.plain_solution(exercise), *GIVE_OURS
+        ours = exercise.load_reference(), hints.plain_solution(exercise), *GIVE_OURS
         functions = [*filter(None, ours), *choosing.parts(exercise.marked)]
         self._code = {one: one.__code__ for one in map(inspect.unwrap, functions)}
         self._ours = {}

@@ -1,0 +1,93 @@
+"""Probes: does the evaluation say the loss per token, and does the rate do what it should?"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from transformer_lesson.doctor.findings import Finding, Picture
+from transformer_lesson.doctor.labels import asked
+from transformer_lesson.doctor.patient import Ids, Patient
+
+EQUAL = 1e-4  # relative
+
+
+def as_given(ids: Ids):
+    """Return a batch as the owner's functions take it: ids, or (source, target)."""
+    return ids if len(ids) > 1 else ids[0]
+
+
+def evaluation(patient: Patient) -> Iterator[Finding]:
+    """Evaluate two batches of unlike sizes, and compare with the loss per token.
+
+    A perplexity, and a sum over tokens, are right as well.
+    """
+    evaluate, _ = patient.given.need("evaluate", "loss")
+    ran_in: list[bool] = []
+    with patient.shaken(1.0):
+        one, two = patient.marked(), _shortest(patient)
+        parts = [_loss_and_counts(patient, ids) for ids in (one, two)]
+        patient.model.train()
+        with patient.hooked(lambda module, *_: ran_in.append(module.training), [patient.model]):
+            torch.manual_seed(0)
+            value = float(evaluate([as_given(one), as_given(two)]))
+    drops = any(isinstance(one, nn.Dropout) and one.p > 0 for one in patient.model.modules())
+    if any(ran_in) and drops:
+        yield Finding("evaluates_in_training_mode", "evaluate() was called after training.",
+                      "The model ran in training mode.")  # fmt: skip
+        return
+    (a, n, all_a), (b, m, all_b) = parts
+    total = a * n + b * m
+    ways = {
+        "right": total / (n + m), "sum": total, "mean_of_means": (a + b) / 2,
+        "evaluation_counts_padding": total / (all_a + all_b),
+    }  # fmt: skip
+    miss = {way: min(abs(value / x - 1), abs(value / math.exp(min(x, 50)) - 1))
+            for way, x in ways.items()}  # fmt: skip
+    best = min(miss, key=miss.__getitem__)
+    if min(miss["right"], miss["sum"]) < EQUAL:
+        return
+    bars = {"evaluate()": value, "per token": ways["right"], "mean of batches": ways["mean_of_means"]}
+    yield Finding(best if miss[best] < EQUAL else "evaluation_wrong",
+                  f"Two batches with {n} and {m} tokens were evaluated.",
+                  f"It says {value:.4f}; per token the loss is {ways['right']:.4f}.",
+                  picture=Picture("bars", bars, "Nats a token"))  # fmt: skip
+
+
+def _shortest(patient: Patient) -> Ids:
+    """Return a batch of the shortest text alone."""
+    ids = patient.marked()
+    lengths = (ids[-1] != patient.pad).sum(1) if patient.pad is not None else torch.ones(len(ids[-1]))
+    row = int(lengths.argmin())
+    return tuple(side[row : row + 1] for side in ids)
+
+
+def _loss_and_counts(patient: Patient, ids: Ids) -> tuple[float, int, int]:
+    """Return the mean loss, the number of tokens asked for, and of all places."""
+    loss, _, gradient = asked(patient, *ids)
+    size = gradient.abs().amax(-1)
+    count = int((size > 1e-3 * size.max()).sum())
+    summed = patient.said.get("weight", 1.0) > 2
+    return float(loss) / (count if summed else 1.0), count, ids[-1].numel()
+
+
+def schedule(patient: Patient) -> Iterator[Finding]:
+    """Read the learning rate at every step."""
+    rate_at, steps = patient.given.need("schedule", "steps")
+    rates = [float(rate_at(step)) for step in range(steps)]
+    peak, last = max(rates), rates[-1]
+    picture = Picture("line", rates, "Learning rate by step")
+    told = f"The rate of all {steps} steps was read."
+    if rates.index(peak) >= 0.9 * steps and rates[0] < 0.9 * peak:
+        yield Finding("schedule_never_peaks", told, f"At the end it still climbs, at {peak:.2g}.",
+                      picture=picture)  # fmt: skip
+    end = next((i for i in range(steps) if max(rates[i:]) - min(rates[i:]) <= 1e-3 * peak), steps)
+    if end < 0.7 * steps and last < 0.2 * peak:
+        yield Finding("schedule_ends_early", told, f"From step {end} on it stays at {last:.2g}.",
+                      picture=picture)  # fmt: skip
+    cliffs = [i for i in range(1, steps)
+              if rates[i] < 0.5 * rates[i - 1] and max(rates[i:]) > 1.5 * rates[i]]  # fmt: skip
+    if len(cliffs) > 1:
+        yield Finding("schedule_restarts", told, f"It falls at steps {cliffs[:3]} and climbs again.",
+                      picture=picture)  # fmt: skip

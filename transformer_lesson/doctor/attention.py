@@ -28,13 +28,19 @@ def softmax(patient: Patient) -> Iterator[Finding]:
         texts, again = patient.texts(3, 9, 7), patient.texts(3, 9, 7)
         first, second = watch(patient, texts), watch(patient, again)
     lengths = {ids.shape[1] for ids in texts}
-    of_scores = [k for k, one in enumerate(first.softmaxes)
-                 if one.scores.shape[-1] in lengths and one.scores.shape[-2] in lengths]  # fmt: skip
+    of_scores = [
+        k
+        for k, one in enumerate(first.softmaxes)
+        if one.scores.shape[-1] in lengths and one.scores.shape[-2] in lengths
+    ]
     for one in (first.softmaxes[k] for k in of_scores):
         if one.axis is not None and one.axis % one.scores.dim() != one.scores.dim() - 1:
             shape = tuple(one.scores.shape)
-            yield Finding("softmax_axis", f"A softmax of scores of the shape {shape} was watched.",
-                          f"It runs along axis {one.axis}, not along the last one.")  # fmt: skip
+            yield Finding(
+                "softmax_axis",
+                f"A softmax of scores of the shape {shape} was watched.",
+                f"It runs along axis {one.axis}, not along the last one.",
+            )
             break
     factors = [(one.scale, one.Q.shape[-1]) for one in first.attentions]
     if len(first.softmaxes) == len(second.softmaxes):
@@ -45,8 +51,11 @@ def softmax(patient: Patient) -> Iterator[Finding]:
     for factor, d_k in factors:
         factor = factor * _on_the_way(first, factor, d_k)
         if abs(factor / d_k**-0.5 - 1) > NEARLY:
-            yield Finding("attention_scale", f"d_k is {d_k}: the factor is 1/√d_k = {d_k**-0.5:.3f}.",
-                          f"Scores are multiplied by {factor:.3f}.")  # fmt: skip
+            yield Finding(
+                "attention_scale",
+                f"d_k is {d_k}: the factor is 1/√d_k = {d_k**-0.5:.3f}.",
+                f"Scores are multiplied by {factor:.3f}.",
+            )
             break
 
 

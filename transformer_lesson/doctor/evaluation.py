@@ -34,31 +34,46 @@ def evaluation(patient: Patient) -> Iterator[Finding]:
             value = float(evaluate([as_given(one), as_given(two)]))
     drops = any(isinstance(one, nn.Dropout) and one.p > 0 for one in patient.model.modules())
     if any(ran_in) and drops:
-        yield Finding("evaluates_in_training_mode", "evaluate() was called after training.",
-                      "The model ran in training mode.")  # fmt: skip
+        yield Finding(
+            "evaluates_in_training_mode",
+            "evaluate() was called after training.",
+            "The model ran in training mode.",
+        )
         return
     (a, n, all_a), (b, m, all_b) = parts
     total = a * n + b * m
     ways = {
-        "right": total / (n + m), "sum": total, "mean_of_means": (a + b) / 2,
+        "right": total / (n + m),
+        "sum": total,
+        "mean_of_means": (a + b) / 2,
         "evaluation_counts_padding": total / (all_a + all_b),
-    }  # fmt: skip
-    miss = {way: min(abs(value / x - 1), abs(value / math.exp(min(x, 50)) - 1))
-            for way, x in ways.items()}  # fmt: skip
+    }
+    miss = {
+        way: min(abs(value / x - 1), abs(value / math.exp(min(x, 50)) - 1))
+        for way, x in ways.items()
+    }
     best = min(miss, key=miss.__getitem__)
     if min(miss["right"], miss["sum"]) < EQUAL:
         return
-    bars = {"evaluate()": value, "per token": ways["right"], "mean of batches": ways["mean_of_means"]}
-    yield Finding(best if miss[best] < EQUAL else "evaluation_wrong",
-                  f"Two batches with {n} and {m} tokens were evaluated.",
-                  f"It says {value:.4f}; per token the loss is {ways['right']:.4f}.",
-                  picture=Picture("bars", bars, "Nats a token"))  # fmt: skip
+    bars = {
+        "evaluate()": value,
+        "per token": ways["right"],
+        "mean of batches": ways["mean_of_means"],
+    }
+    yield Finding(
+        best if miss[best] < EQUAL else "evaluation_wrong",
+        f"Two batches with {n} and {m} tokens were evaluated.",
+        f"It says {value:.4f}; per token the loss is {ways['right']:.4f}.",
+        picture=Picture("bars", bars, "Nats a token"),
+    )
 
 
 def _shortest(patient: Patient) -> Ids:
     """Return a batch of the shortest text alone."""
     ids = patient.marked()
-    lengths = (ids[-1] != patient.pad).sum(1) if patient.pad is not None else torch.ones(len(ids[-1]))
+    lengths = (
+        (ids[-1] != patient.pad).sum(1) if patient.pad is not None else torch.ones(len(ids[-1]))
+    )
     row = int(lengths.argmin())
     return tuple(side[row : row + 1] for side in ids)
 
@@ -80,14 +95,29 @@ def schedule(patient: Patient) -> Iterator[Finding]:
     picture = Picture("line", rates, "Learning rate by step")
     told = f"The rate of all {steps} steps was read."
     if rates.index(peak) >= 0.9 * steps and rates[0] < 0.9 * peak:
-        yield Finding("schedule_never_peaks", told, f"At the end it still climbs, at {peak:.2g}.",
-                      picture=picture)  # fmt: skip
+        yield Finding(
+            "schedule_never_peaks",
+            told,
+            f"At the end it still climbs, at {peak:.2g}.",
+            picture=picture,
+        )
     end = next((i for i in range(steps) if max(rates[i:]) - min(rates[i:]) <= 1e-3 * peak), steps)
     if end < 0.7 * steps and last < 0.2 * peak:
-        yield Finding("schedule_ends_early", told, f"From step {end} on it stays at {last:.2g}.",
-                      picture=picture)  # fmt: skip
-    cliffs = [i for i in range(1, steps)
-              if rates[i] < 0.5 * rates[i - 1] and max(rates[i:]) > 1.5 * rates[i]]  # fmt: skip
+        yield Finding(
+            "schedule_ends_early",
+            told,
+            f"From step {end} on it stays at {last:.2g}.",
+            picture=picture,
+        )
+    cliffs = [
+        i
+        for i in range(1, steps)
+        if rates[i] < 0.5 * rates[i - 1] and max(rates[i:]) > 1.5 * rates[i]
+    ]
     if len(cliffs) > 1:
-        yield Finding("schedule_restarts", told, f"It falls at steps {cliffs[:3]} and climbs again.",
-                      picture=picture)  # fmt: skip
+        yield Finding(
+            "schedule_restarts",
+            told,
+            f"It falls at steps {cliffs[:3]} and climbs again.",
+            picture=picture,
+        )

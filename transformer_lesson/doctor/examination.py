@@ -27,11 +27,27 @@ from transformer_lesson.doctor.report import to_html
 
 Probe = Callable[[Patient], Iterator[Finding]]
 PROBES: tuple[Probe, ...] = (
-    stability.modes, stability.rows, visibility.visibility, attention.softmax, padding.padding,
-    padding.tokens, positions.positions, positions.length, wiring.parameters, wiring.layers,
-    wiring.blocks, labels.labels, labels.first_loss, steps.optimizer, steps.step,
-    evaluation.evaluation, evaluation.schedule, writing.cache, writing.generate, writing.sampling,
-)  # fmt: skip
+    stability.modes,
+    stability.rows,
+    visibility.visibility,
+    attention.softmax,
+    padding.padding,
+    padding.tokens,
+    positions.positions,
+    positions.length,
+    wiring.parameters,
+    wiring.layers,
+    wiring.blocks,
+    labels.labels,
+    labels.first_loss,
+    steps.optimizer,
+    steps.step,
+    evaluation.evaluation,
+    evaluation.schedule,
+    writing.cache,
+    writing.generate,
+    writing.sampling,
+)
 
 
 class Report:
@@ -45,9 +61,12 @@ class Report:
     """
 
     def __init__(
-        self, findings: Iterable[Finding], skipped: dict[str, str], seconds: dict[str, float],
+        self,
+        findings: Iterable[Finding],
+        skipped: dict[str, str],
+        seconds: dict[str, float],
         meant: Iterable[str] = (),
-    ):  # fmt: skip
+    ):
         found = causes(findings, meant)
         self.causes, self.others = found[:AT_MOST], found[AT_MOST:]
         self.skipped, self.seconds = skipped, seconds

@@ -23,8 +23,10 @@ class Entry(NamedTuple):
 def _catalog() -> dict[str, Entry]:
     file = resources.files(__package__) / "findings.toml"
     rows = tomllib.loads(file.read_text(encoding="utf-8"))
-    return {code: Entry(**{**row, "explains": tuple(row.get("explains", ()))})
-            for code, row in rows.items()}  # fmt: skip
+    return {
+        code: Entry(**{**row, "explains": tuple(row.get("explains", ()))})
+        for code, row in rows.items()
+    }
 
 
 CATALOG = _catalog()
@@ -92,10 +94,15 @@ def causes(findings: Iterable[Finding], meant: Iterable[str] = ()) -> list[Findi
     top = []
     for finding in findings:
         source = next(
-            (one for one in findings
-             if one is not finding and finding.code in CATALOG[one.code].explains
-             and one.code not in CATALOG[finding.code].explains), None,
-        )  # fmt: skip
+            (
+                one
+                for one in findings
+                if one is not finding
+                and finding.code in CATALOG[one.code].explains
+                and one.code not in CATALOG[finding.code].explains
+            ),
+            None,
+        )
         if source is None:
             top.append(finding)
         else:

@@ -77,8 +77,11 @@ def labels(patient: Patient) -> Iterator[Finding]:
         patient.said["weight"] = float(weight.sum())
         count, total = patient.said["count"], patient.said["weight"]
         if total > 0.3 * count and count > 5 and "probabilities_as_logits" not in patient.found:
-            yield Finding("loss_is_a_sum", f"{count} tokens are asked for.",
-                          f"They weigh {total:.1f} in all, where a mean weighs 1.")  # fmt: skip
+            yield Finding(
+                "loss_is_a_sum",
+                f"{count} tokens are asked for.",
+                f"They weigh {total:.1f} in all, where a mean weighs 1.",
+            )
 
 
 def _as_probabilities(logits: Tensor, gradient: Tensor, live: Tensor) -> Iterator[Finding]:
@@ -86,8 +89,11 @@ def _as_probabilities(logits: Tensor, gradient: Tensor, live: Tensor) -> Iterato
     others = gradient.scatter(-1, gradient.argmin(-1, keepdim=True), 0.0)
     sums_to_one = logits.min() >= 0 and float((logits.sum(-1) - 1).abs().max()) < 1e-3
     if sums_to_one and float(others[live].abs().sum()) > 0:
-        yield Finding("probabilities_as_logits", "What the loss gets was looked at.",
-                      "It is positive and sums to 1 at each position.")  # fmt: skip
+        yield Finding(
+            "probabilities_as_logits",
+            "What the loss gets was looked at.",
+            "It is positive and sums to 1 at each position.",
+        )
 
 
 def _weights(logits: Tensor, gradient: Tensor) -> Tensor:
@@ -104,20 +110,31 @@ def _judge(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> Iterat
         shift = Counter(shifts).most_common(1)[0][0]
         if shift != 1:
             code = "labels_not_shifted" if shift < 1 else "labels_shifted_twice"
-            picture = Picture("grid", _grid(text, wanted), "Which token (row) each position is asked for")
-            yield Finding(code, "A token was changed, and the loss's gradient read.",
-                          f"It's visible {shift} positions after the one asked for it.",
-                          picture=picture)  # fmt: skip
+            picture = Picture(
+                "grid", _grid(text, wanted), "Which token (row) each position is asked for"
+            )
+            yield Finding(
+                code,
+                "A token was changed, and the loss's gradient read.",
+                f"It's visible {shift} positions after the one asked for it.",
+                picture=picture,
+            )
     yield from _of_other_rows(text, wanted)
     eos = patient.given.eos_id
     if patient.pad is not None and bool((text == patient.pad).any()):
         of_padding = (wanted == patient.pad).sum(1)
         if int(of_padding.max()) > (1 if eos == patient.pad else 0):
-            yield Finding("padding_in_loss", "The labels were read off the loss's gradient.",
-                          f"{int(of_padding.sum())} of {patient.said['count']} are <pad>.")  # fmt: skip
+            yield Finding(
+                "padding_in_loss",
+                "The labels were read off the loss's gradient.",
+                f"{int(of_padding.sum())} of {patient.said['count']} are <pad>.",
+            )
     if eos is not None and bool((text == eos).any()) and not bool((wanted == eos).any()):
-        yield Finding("eos_not_in_loss", "The labels were read off the loss's gradient.",
-                      f"The texts end with {eos}, and none of them is {eos}.")  # fmt: skip
+        yield Finding(
+            "eos_not_in_loss",
+            "The labels were read off the loss's gradient.",
+            f"The texts end with {eos}, and none of them is {eos}.",
+        )
 
 
 def _grid(text: Tensor, wanted: Tensor) -> list[list[bool]]:
@@ -134,13 +151,18 @@ def _shifts(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> list[
             other[row, j] = pool[(pool.index(token) + 7) % len(pool)]
             with torch.no_grad():
                 caught = _with_logits(patient, (*ids[:-1], other), retain=False)[1]
-            moved = next((one.float() for one in reversed(caught) if one.shape == logits.shape), None)
+            moved = next(
+                (one.float() for one in reversed(caught) if one.shape == logits.shape), None
+            )
             if moved is None:
                 continue
             words = (text[row] != patient.pad).nonzero() if patient.pad is not None else text[row:]
             first = int(words[0]) if patient.pad is not None else 0
-            seen = [i for i in range(first, logits.shape[1])
-                    if wanted[row, i] >= 0 and differ(logits[row, i], moved[row, i])]  # fmt: skip
+            seen = [
+                i
+                for i in range(first, logits.shape[1])
+                if wanted[row, i] >= 0 and differ(logits[row, i], moved[row, i])
+            ]
             at = (wanted[row] == token).nonzero().flatten().tolist()
             if seen and at:
                 shifts.append(seen[0] - at[0])
@@ -151,9 +173,11 @@ def _of_other_rows(text: Tensor, wanted: Tensor) -> Iterator[Finding]:
     for row, position in (wanted >= 0).nonzero().tolist():
         label = int(wanted[row, position])
         if not bool((text[row] == label).any()):
-            yield Finding("labels_of_other_rows", "The labels were read off the loss's gradient.",
-                          f"Position {position} of text {row} is asked for {label}, "
-                          "which its text hasn't.")  # fmt: skip
+            yield Finding(
+                "labels_of_other_rows",
+                "The labels were read off the loss's gradient.",
+                f"Position {position} of text {row} is asked for {label}, which its text hasn't.",
+            )
             return
 
 
@@ -175,6 +199,9 @@ def first_loss(patient: Patient) -> Iterator[Finding]:
     even = math.log(logits.shape[-1])
     if abs(loss / even - 1) > FAR:
         code = "initial_loss_high" if loss > even else "initial_loss_low"
-        yield Finding(code, "The loss of the fresh model was computed.",
-                      f"It's {loss:.2f} nats, where even chances are ln V = {even:.2f}.",
-                      picture=Picture("bars", {"first loss": loss, "ln V": even}, "Nats a token"))  # fmt: skip
+        yield Finding(
+            code,
+            "The loss of the fresh model was computed.",
+            f"It's {loss:.2f} nats, where even chances are ln V = {even:.2f}.",
+            picture=Picture("bars", {"first loss": loss, "ln V": even}, "Nats a token"),
+        )

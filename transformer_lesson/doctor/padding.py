@@ -31,13 +31,19 @@ def padding(patient: Patient) -> Iterator[Finding]:
         if content or (amount and not left):
             yield _named(patient, texts, real, tables, content)
         elif amount:
-            yield Finding("left_padding_positions", f"{PADS} more <pad> on the left.",
-                          f"Its words' outputs moved by {amount:.2g}.")  # fmt: skip
+            yield Finding(
+                "left_padding_positions",
+                f"{PADS} more <pad> on the left.",
+                f"Its words' outputs moved by {amount:.2g}.",
+            )
         if left and not patient.found & {"padding_read", "left_padding_positions"}:
             alone = patient.logits(texts[0][:1, PADS:], *(ids[:1] for ids in texts[1:]))
             if patient.kind != "translator" and differ(alone[0], base[0, real]):
-                yield Finding("left_padding_positions", "A text padded on the left, and alone.",
-                              f"Its outputs moved by {gap(alone[0], base[0, real]):.2g}.")  # fmt: skip
+                yield Finding(
+                    "left_padding_positions",
+                    "A text padded on the left, and alone.",
+                    f"Its outputs moved by {gap(alone[0], base[0, real]):.2g}.",
+                )
 
 
 def _own_batch(patient: Patient) -> Iterator[Finding]:
@@ -113,8 +119,10 @@ def _named(patient: Patient, texts: Ids, real: slice, tables: list, content: boo
             texts, texts, same, change=lambda: patient.another_vector(tables, patient.pad)
         )
     base = patient.logits(*texts)[0]
-    hidden = [not differ(base, patient.logits(changed(patient, texts[0], j, 0), *texts[1:])[0])
-              for j in places]  # fmt: skip
+    hidden = [
+        not differ(base, patient.logits(changed(patient, texts[0], j, 0), *texts[1:])[0])
+        for j in places
+    ]
     code = "padding_read"
     if all(hidden):
         code = "padding_mask_inverted"
@@ -135,8 +143,11 @@ def tokens(patient: Patient) -> Iterator[Finding]:
             for token in sorted(special | set(patient.ordinary[side].tolist()[:8])):
                 if _invisible(patient, side, token):
                     what = "source" if side < len(patient.batch) - 1 else "text"
-                    yield Finding("token_invisible", f"Token {token} got another vector.",
-                                  f"No other position of the {what} sees it.")  # fmt: skip
+                    yield Finding(
+                        "token_invisible",
+                        f"Token {token} got another vector.",
+                        f"No other position of the {what} sees it.",
+                    )
                     return
 
 

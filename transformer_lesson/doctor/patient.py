@@ -129,9 +129,13 @@ class Patient:
     """
 
     def __init__(
-        self, model: nn.Module, batch: Tensor | Sequence[Tensor], kind: str, pad_id: int | None,
+        self,
+        model: nn.Module,
+        batch: Tensor | Sequence[Tensor],
+        kind: str,
+        pad_id: int | None,
         given: Given,
-    ):  # fmt: skip
+    ):
         self.model, self.kind, self.pad, self.given = model, kind, pad_id, given
         self.batch: Ids = (batch,) if torch.is_tensor(batch) else tuple(batch)
         self.device = self.batch[0].device
@@ -275,8 +279,10 @@ class Patient:
     @contextmanager
     def hooked(self, hook: Callable, modules: Sequence[nn.Module] | None = None) -> Iterator[None]:
         """Call hook(module, args, kwargs, output) after each call of the modules (of all)."""
-        handles = [module.register_forward_hook(hook, with_kwargs=True)
-                   for module in (modules if modules is not None else self.model.modules())]  # fmt: skip
+        handles = [
+            module.register_forward_hook(hook, with_kwargs=True)
+            for module in (modules if modules is not None else self.model.modules())
+        ]
         try:
             yield
         finally:
@@ -288,10 +294,14 @@ class Patient:
         calls, names = [], {module: name for name, module in self.model.named_modules()}
 
         def note(module, args, kwargs, output) -> None:
-            inputs = [one.detach().clone() for one in tensors_in((args, kwargs))
-                      if one.is_floating_point()]  # fmt: skip
-            outputs = [one.detach().clone() for one in tensors_in(output)
-                       if one.is_floating_point()]  # fmt: skip
+            inputs = [
+                one.detach().clone()
+                for one in tensors_in((args, kwargs))
+                if one.is_floating_point()
+            ]
+            outputs = [
+                one.detach().clone() for one in tensors_in(output) if one.is_floating_point()
+            ]
             if names[module]:
                 calls.append(Call(names[module], module, inputs, outputs[:1]))
 
@@ -302,9 +312,14 @@ class Patient:
         return calls
 
     def enters(
-        self, before: Ids, after: Ids, same: Mapping[int, Sequence[int]], train: bool = False,
-        seeds: tuple[int, int] = (0, 0), change: Callable = nullcontext,
-    ) -> tuple[str, nn.Module | None]:  # fmt: skip
+        self,
+        before: Ids,
+        after: Ids,
+        same: Mapping[int, Sequence[int]],
+        train: bool = False,
+        seeds: tuple[int, int] = (0, 0),
+        change: Callable = nullcontext,
+    ) -> tuple[str, nn.Module | None]:
         """Return the innermost module whose inputs are equal where they must be, its output not.
 
         Args:
@@ -329,8 +344,11 @@ class Patient:
         for one, two in zip(first, second, strict=False):
             if one.name != two.name or isinstance(one.module, nn.Embedding):
                 continue
-            inputs = [(a, b) for a, b in zip(one.inputs, two.inputs, strict=False)
-                      if a.shape == b.shape and a.dim() >= 2]  # fmt: skip
+            inputs = [
+                (a, b)
+                for a, b in zip(one.inputs, two.inputs, strict=False)
+                if a.shape == b.shape and a.dim() >= 2
+            ]
             if inputs and not moved(inputs) and moved(zip(one.outputs, two.outputs, strict=False)):
                 return f"{one.name} ({type(one.module).__name__})", one.module
         return "", None
@@ -377,8 +395,12 @@ class Patient:
         kept = [table.weight[token].detach().clone() for table in tables]
         with torch.no_grad():
             for table in tables:
-                noise = torch.randn(table.weight.shape[1], generator=torch.Generator().manual_seed(5))
-                table.weight[token] = (noise * float(table.weight.float().std()) * 2).to(table.weight)
+                noise = torch.randn(
+                    table.weight.shape[1], generator=torch.Generator().manual_seed(5)
+                )
+                table.weight[token] = (noise * float(table.weight.float().std()) * 2).to(
+                    table.weight
+                )
         try:
             yield
         finally:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor
 
 from transformer_lesson.doctor.attention import watch
@@ -21,8 +20,12 @@ def positions(patient: Patient) -> Iterator[Finding]:
             if _order_is_lost(patient, texts, side):
                 name = "source" if side == 0 and patient.kind == "translator" else "text"
                 level = "suspect" if patient.kind == "causal" else "fault"  # a causal mask counts
-                yield Finding("no_positions", f"Three tokens of the {name} in another order.",
-                              "The first block's outputs at later tokens stay.", level=level)  # fmt: skip
+                yield Finding(
+                    "no_positions",
+                    f"Three tokens of the {name} in another order.",
+                    "The first block's outputs at later tokens stay.",
+                    level=level,
+                )
                 return
         if patient.kind != "translator":
             yield from _relative(patient, texts)
@@ -83,8 +86,11 @@ def _relative(patient: Patient, texts: Ids) -> Iterator[Finding]:
         equal = scores.diagonal(-distance, 1, 2)
         spread = max(spread, float((equal.amax(1) - equal.amin(1)).max()))
     if spread > 1e-3 * (float(scores.tril().std()) or 1.0):
-        yield Finding("rotary_not_relative", "A text of one repeated token was read.",
-                      f"Its scores at equal distances differ by {spread:.2g}.")  # fmt: skip
+        yield Finding(
+            "rotary_not_relative",
+            "A text of one repeated token was read.",
+            f"Its scores at equal distances differ by {spread:.2g}.",
+        )
 
 
 def length(patient: Patient) -> Iterator[Finding]:
@@ -94,19 +100,28 @@ def length(patient: Patient) -> Iterator[Finding]:
     try:
         patient.logits(*longest)
     except (IndexError, RuntimeError, ValueError, AssertionError) as error:
-        yield Finding("max_length_fails", f"A text of {limit} tokens was read.",
-                      f"{type(error).__name__}: {str(error)[:80]}.")  # fmt: skip
+        yield Finding(
+            "max_length_fails",
+            f"A text of {limit} tokens was read.",
+            f"{type(error).__name__}: {str(error)[:80]}.",
+        )
         return
-    longer = [patient.words(1, limit + 4, side)[:, :1].repeat(1, limit + 4)
-              for side in range(len(patient.batch))]  # fmt: skip
+    longer = [
+        patient.words(1, limit + 4, side)[:, :1].repeat(1, limit + 4)
+        for side in range(len(patient.batch))
+    ]
     try:
         out = patient.logits(*longer)[0]
     except Exception:  # refused, as it should be, in whatever way
         return
     steps = (out[1:] - out[:-1]).norm(dim=-1)
     usual = float(steps[: limit - 1].median())
-    if usual > 1e-4 * float(out.norm(dim=-1).median()) and float(steps[limit:].max()) < 0.05 * usual:
-        yield Finding("positions_clamped", f"A text of {limit + 4} equal tokens was read.",
-                      f"After {limit} of them the outputs stay the same.")  # fmt: skip
-
-
+    if (
+        usual > 1e-4 * float(out.norm(dim=-1).median())
+        and float(steps[limit:].max()) < 0.05 * usual
+    ):
+        yield Finding(
+            "positions_clamped",
+            f"A text of {limit + 4} equal tokens was read.",
+            f"After {limit} of them the outputs stay the same.",
+        )

@@ -23,10 +23,14 @@ def to_html(report: Report, outside: str) -> str:
         others = "; ".join(f"{_says(one)} (<code>{one.code}</code>)" for one in report.others)
         parts.append(f"<p>Also, less likely on their own: {others}.</p>")
     if report.skipped:
-        rows = "".join(f"<li><code>{name}</code>: {html.escape(why)}</li>"
-                       for name, why in report.skipped.items())  # fmt: skip
-        parts.append(f"<details><summary>Not examined ({len(report.skipped)})</summary>"
-                     f"<ul>{rows}</ul></details>")  # fmt: skip
+        rows = "".join(
+            f"<li><code>{name}</code>: {html.escape(why)}</li>"
+            for name, why in report.skipped.items()
+        )
+        parts.append(
+            f"<details><summary>Not examined ({len(report.skipped)})</summary>"
+            f"<ul>{rows}</ul></details>"
+        )
     ran = len(report.seconds) - len(report.skipped)
     took = f"{ran} probes in {sum(report.seconds.values()):.1f} s."
     return "".join(parts) + f"<p><small>{took} {html.escape(outside)}</small></p>"
@@ -53,10 +57,14 @@ def _cause(finding: Finding, place: int) -> str:
         f"<div><small>{finding.sure}. If you mean it: {meant}</small></div>"
     )
     if finding.follows:
-        items = "".join(f"<li>{_says(one)}: {html.escape(f'{one.changed} {one.moved}')}</li>"
-                        for one in finding.follows)  # fmt: skip
+        items = "".join(
+            f"<li>{_says(one)}: {html.escape(f'{one.changed} {one.moved}')}</li>"
+            for one in finding.follows
+        )
         count = len(finding.follows)
-        inner += f"<details><summary>What follows from it ({count})</summary><ul>{items}</ul></details>"
+        inner += (
+            f"<details><summary>What follows from it ({count})</summary><ul>{items}</ul></details>"
+        )
     return _box(finding.level, inner)
 
 
@@ -77,8 +85,10 @@ def _grid(rows: list[list[bool]]) -> tuple[int, int, str]:
     for j, row in enumerate(rows):
         for i, moves in enumerate(row):
             color = (COLORS["fault"] if j > i else COLORS["well"]) if moves else "none"
-            marks.append(f"<rect x='{(i + 1) * CELL}' y='{(j + 1) * CELL}' width='{CELL - 1}' "
-                         f"height='{CELL - 1}' fill='{color}' stroke='gray' stroke-width='.5'/>")  # fmt: skip
+            marks.append(
+                f"<rect x='{(i + 1) * CELL}' y='{(j + 1) * CELL}' width='{CELL - 1}' "
+                f"height='{CELL - 1}' fill='{color}' stroke='gray' stroke-width='.5'/>"
+            )
     columns = max(map(len, rows))
     marks += [f"<text x='{(i + 1) * CELL + 3}' y='{CELL - 4}'>{i}</text>" for i in range(columns)]
     marks += [f"<text x='1' y='{(j + 2) * CELL - 4}'>{j}</text>" for j in range(len(rows))]
@@ -90,17 +100,23 @@ def _bars(values: dict[str, float]) -> tuple[int, int, str]:
     marks = []
     for place, (name, value) in enumerate(values.items()):
         y = place * 2 * CELL
-        marks.append(f"<text x='0' y='{y + 11}'>{html.escape(name)}: {value:.3f}</text>"
-                     f"<rect x='0' y='{y + 15}' width='{abs(value) * scale:.0f}' height='9' "
-                     f"fill='{COLORS['suspect']}'/>")  # fmt: skip
+        marks.append(
+            f"<text x='0' y='{y + 11}'>{html.escape(name)}: {value:.3f}</text>"
+            f"<rect x='0' y='{y + 15}' width='{abs(value) * scale:.0f}' height='9' "
+            f"fill='{COLORS['suspect']}'/>"
+        )
     return WIDTH + 20, len(values) * 2 * CELL, "".join(marks)
 
 
 def _line(values: list[float]) -> tuple[int, int, str]:
     top = max(1e-12, *values)
     last = max(1, len(values) - 1)
-    points = " ".join(f"{place / last * WIDTH:.1f},{HEIGHT - value / top * (HEIGHT - 15):.1f}"
-                      for place, value in enumerate(values))  # fmt: skip
-    marks = (f"<polyline points='{points}' fill='none' stroke='{COLORS['suspect']}' "
-             f"stroke-width='2'/><text x='0' y='10'>{top:.2g}</text>")  # fmt: skip
+    points = " ".join(
+        f"{place / last * WIDTH:.1f},{HEIGHT - value / top * (HEIGHT - 15):.1f}"
+        for place, value in enumerate(values)
+    )
+    marks = (
+        f"<polyline points='{points}' fill='none' stroke='{COLORS['suspect']}' "
+        f"stroke-width='2'/><text x='0' y='10'>{top:.2g}</text>"
+    )
     return WIDTH, HEIGHT, marks

@@ -19,18 +19,28 @@ def modes(patient: Patient) -> Iterator[Finding]:
     one, two = pair(False)
     if differ(one, two):
         where, _ = patient.enters(texts, texts, {}, seeds=(1, 2))
-        yield Finding("random_in_eval", "The same batch was read twice in eval mode.",
-                      f"The outputs moved by {gap(one, two):.2g}.", where)  # fmt: skip
+        yield Finding(
+            "random_in_eval",
+            "The same batch was read twice in eval mode.",
+            f"The outputs moved by {gap(one, two):.2g}.",
+            where,
+        )
         return
     if random_before and not differ(*pair(True)):
-        yield Finding("dropout_gone", "Training mode, eval mode, training mode again.",
-                      "Two calls differed before eval(), and no longer do.")  # fmt: skip
+        yield Finding(
+            "dropout_gone",
+            "Training mode, eval mode, training mode again.",
+            "Two calls differed before eval(), and no longer do.",
+        )
     first = patient.logits(*texts)
     patient.logits(*patient.texts(4, 11, 9))
     again = patient.logits(*texts)
     if differ(first, again):
-        yield Finding("state_between_calls", "A batch, another one, the first one again.",
-                      f"Its outputs moved by {gap(first, again):.2g}.")  # fmt: skip
+        yield Finding(
+            "state_between_calls",
+            "A batch, another one, the first one again.",
+            f"Its outputs moved by {gap(first, again):.2g}.",
+        )
 
 
 def rows(patient: Patient) -> Iterator[Finding]:
@@ -42,14 +52,20 @@ def rows(patient: Patient) -> Iterator[Finding]:
         whole, beside = patient.logits(*texts), patient.logits(*mixed)
         if differ(whole[0], beside[0]):
             where, _ = patient.enters(texts, mixed, {3: [0]})
-            yield Finding("mixes_rows", "The second and third text of a batch were exchanged.",
-                          f"The first one's outputs moved by {gap(whole[0], beside[0]):.2g}.",
-                          where)  # fmt: skip
+            yield Finding(
+                "mixes_rows",
+                "The second and third text of a batch were exchanged.",
+                f"The first one's outputs moved by {gap(whole[0], beside[0]):.2g}.",
+                where,
+            )
             return
         moved = patient.logits(*turned)[1]
         if differ(whole[0], moved):
-            yield Finding("position_by_row", "The first text and the second changed places.",
-                          f"The first one's outputs moved by {gap(whole[0], moved):.2g}.")  # fmt: skip
+            yield Finding(
+                "position_by_row",
+                "The first text and the second changed places.",
+                f"The first one's outputs moved by {gap(whole[0], moved):.2g}.",
+            )
         yield from _alone(patient, texts)
 
 
@@ -66,6 +82,9 @@ def _alone(patient: Patient, texts) -> Iterator[Finding]:
             real = batch[0][0] != (patient.pad if patient.pad is not None else -1)
             together, alone = together[real], alone[real]
         if differ(together, alone):
-            yield Finding("depends_on_batch_size", "A text was read in a batch of three, and alone.",
-                          f"Its outputs moved by {gap(together, alone):.2g}.")  # fmt: skip
+            yield Finding(
+                "depends_on_batch_size",
+                "A text was read in a batch of three, and alone.",
+                f"Its outputs moved by {gap(together, alone):.2g}.",
+            )
             return

@@ -24,17 +24,30 @@ def optimizer(patient: Patient) -> Iterator[Finding]:
         yield Finding("optimizer_misses", told, f"It lacks {len(missing)}.", missing[0])
     foreign = [p for key, p in held.items() if key not in names]
     if foreign:
-        yield Finding("optimizer_foreign", told, f"{len(foreign)} of its weights are not the model's, "
-                      f"the first of shape {tuple(foreign[0].shape)}.")  # fmt: skip
-    decayed = [names[id(p)] for group in held_by.param_groups if group.get("weight_decay")
-               for p in group["params"] if p.dim() < 2 and id(p) in names]  # fmt: skip
+        yield Finding(
+            "optimizer_foreign",
+            told,
+            f"{len(foreign)} of its weights are not the model's, "
+            f"the first of shape {tuple(foreign[0].shape)}.",
+        )
+    decayed = [
+        names[id(p)]
+        for group in held_by.param_groups
+        if group.get("weight_decay")
+        for p in group["params"]
+        if p.dim() < 2 and id(p) in names
+    ]
     if decayed:
-        yield Finding("decay_on_norms", "The groups with weight decay were looked at.",
-                      f"{len(decayed)} of their weights are vectors.", decayed[0])  # fmt: skip
+        yield Finding(
+            "decay_on_norms",
+            "The groups with weight decay were looked at.",
+            f"{len(decayed)} of their weights are vectors.",
+            decayed[0],
+        )
 
 
 class _Steps:
-    """What the optimizer's steps find: the gradient before it is clipped, and the order of calls."""
+    """What steps find: the gradient before it is clipped, and the order of calls."""
 
     def __init__(self, patient: Patient):
         self.patient = patient
@@ -47,10 +60,12 @@ class _Steps:
 
     def gradient(self) -> Tensor:
         """Return the gradient that the weights hold now."""
-        return torch.cat([
-            (p.grad if p.grad is not None else torch.zeros_like(p)).detach().flatten().float()
-            for p in self.weights
-        ])  # fmt: skip
+        return torch.cat(
+            [
+                (p.grad if p.grad is not None else torch.zeros_like(p)).detach().flatten().float()
+                for p in self.weights
+            ]
+        )
 
     def of(self, ids: Ids) -> Tensor:
         """Return the gradient of the owner's loss of these ids."""
@@ -125,16 +140,22 @@ def step(patient: Patient) -> Iterator[Finding]:
             changed = run(two) or changed
             order = steps.events[:2]
         if order == ["step", "clip"]:
-            yield Finding("clip_after_step", "The order of calls in train_step() was noted.",
-                          "clip_grad_norm_ is called after step().")  # fmt: skip
+            yield Finding(
+                "clip_after_step",
+                "The order of calls in train_step() was noted.",
+                "clip_grad_norm_ is called after step().",
+            )
         if patient.given.evaluate is not None and any(rates):
             patient.model.train()
             patient.given.evaluate([as_given(one)])
             with patient.hooked(lambda m, *_: ran_in.append(m.training), [patient.model]):
                 run(one)
             if ran_in and not any(ran_in):
-                yield Finding("trains_in_eval_mode", "evaluate(), then train_step().",
-                              "The step ran in eval mode.")  # fmt: skip
+                yield Finding(
+                    "trains_in_eval_mode",
+                    "evaluate(), then train_step().",
+                    "The step ran in eval mode.",
+                )
         yield from _judge(steps, two, both, changed)
 
 
@@ -152,8 +173,11 @@ def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) 
     if not changed and steps.rates[-1] > 0:
         yield Finding("no_update", told, "There is one, and no weight changed.")
     first, second = _mix(used[1], *both)
-    picture = Picture("bars", {"first batch": first, "second batch": second},
-                      "What the second step's gradient is made of")  # fmt: skip
+    picture = Picture(
+        "bars",
+        {"first batch": first, "second batch": second},
+        "What the second step's gradient is made of",
+    )
     parts = f"The second step's is {first:.2f} of the first batch's and {second:.2f} of its own."
     if first > 0.3 and second > 0.3:
         yield Finding("zero_grad_forgotten", told, parts, picture=picture)
@@ -183,17 +207,25 @@ def _of_micro_batches(
     """Compare a gradient with that of parts of the batch: their mean, their sum, the last one."""
     n = len(ids[0])
     sizes = [size for size in (n // 2, n // 4, 1) if size and n % size == 0]
-    parts = {size: [steps.of(tuple(side[i : i + size] for side in ids)) for i in range(0, n, size)]
-             for size in sizes}  # fmt: skip
+    parts = {
+        size: [steps.of(tuple(side[i : i + size] for side in ids)) for i in range(0, n, size)]
+        for size in sizes
+    }
     means = [torch.stack(gradients).mean(0) for gradients in parts.values()]
     mean = max(means, key=lambda one: _alike(used, one), default=None)
     if mean is not None and _alike(used, mean) > max(0.99999, _alike(used, own)):
         times = float(used.norm() / mean.norm())
         if times > 1.5:
-            yield Finding("accumulation_not_divided", told,
-                          f"It is {times:.2f} times the mean of the micro-batches'.")  # fmt: skip
+            yield Finding(
+                "accumulation_not_divided",
+                told,
+                f"It is {times:.2f} times the mean of the micro-batches'.",
+            )
         else:
-            yield Finding("accumulation_mean_of_means", told,
-                          "It is the mean of micro-batches' means, not of all tokens.")  # fmt: skip
+            yield Finding(
+                "accumulation_mean_of_means",
+                told,
+                "It is the mean of micro-batches' means, not of all tokens.",
+            )
     elif any(_alike(used, gradients[-1]) > 0.999 for gradients in parts.values()):
         yield Finding("accumulation_lost", told, "It is that of the batch's last part alone.")

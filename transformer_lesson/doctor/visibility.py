@@ -20,14 +20,19 @@ def visibility(patient: Patient) -> Iterator[Finding]:
     with patient.shaken():
         texts = patient.texts(3, 9, 7)
         if patient.logits(*texts).isnan().any():
-            yield Finding("not_a_number", "A batch without padding was read.",
-                          "Its outputs are NaN.")  # fmt: skip
+            yield Finding(
+                "not_a_number", "A batch without padding was read.", "Its outputs are NaN."
+            )
             return
         seen = seen_by(patient, texts)
         if patient.kind == "encoder":
             if not _below(seen).any() and _above(seen).any():
-                yield Finding("encoder_is_causal", "Each token was changed in turn.",
-                              "No later token moves an earlier output.", picture=_grid(seen))  # fmt: skip
+                yield Finding(
+                    "encoder_is_causal",
+                    "Each token was changed in turn.",
+                    "No later token moves an earlier output.",
+                    picture=_grid(seen),
+                )
             return
         yield from _judge(patient, seen, texts, "")
         if not patient.found & MIXED:
@@ -35,8 +40,9 @@ def visibility(patient: Patient) -> Iterator[Finding]:
         if patient.kind == "translator":
             other = (patient.words(3, texts[0].shape[1], 0), texts[1])
             if not differ(patient.logits(*texts), patient.logits(*other)):
-                yield Finding("source_ignored", "Another source, the same target.",
-                              "No output moves.")  # fmt: skip
+                yield Finding(
+                    "source_ignored", "Another source, the same target.", "No output moves."
+                )
 
 
 def seen_by(

@@ -7,7 +7,17 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 PRODUCTS = ("matmul", "bmm", "__matmul__", "baddbmm", "einsum")
-FACTORS = ("mul", "div", "truediv", "true_divide", "__mul__", "__truediv__", "__rmul__", "mul_", "div_")
+FACTORS = (
+    "mul",
+    "div",
+    "truediv",
+    "true_divide",
+    "__mul__",
+    "__truediv__",
+    "__rmul__",
+    "mul_",
+    "div_",
+)
 
 
 class Softmax(NamedTuple):
@@ -69,7 +79,9 @@ class Watch(TorchFunctionMode):
         return result
 
     def _product(self, result: Tensor, args: tuple, kwargs: dict) -> None:
-        factors = [one for one in (*args, *kwargs.values()) if torch.is_tensor(one) and one.dim() > 1]
+        factors = [
+            one for one in (*args, *kwargs.values()) if torch.is_tensor(one) and one.dim() > 1
+        ]
         if len(factors) >= 2:
             self.products.append((result, factors[-2].shape[-1]))
         if "alpha" in kwargs:

@@ -7,7 +7,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_lesson.doctor.findings import Finding
-from transformer_lesson.doctor.patient import Call, Patient, differ, logits_of, noise_like, tensors_in
+from transformer_lesson.doctor.patient import (
+    Call,
+    Patient,
+    differ,
+    logits_of,
+    noise_like,
+    tensors_in,
+)
 
 MATRICES = ("Linear", "Conv1D", "NonDynamicallyQuantizableLinear")
 
@@ -23,13 +30,19 @@ def parameters(patient: Patient) -> Iterator[Finding]:
         stay = any(second.get(key) is tensor for key, tensor in strange.items())
         code = "unregistered_parameters" if stay else "parameters_made_in_forward"
         count = sum(tensor.numel() for tensor in strange.values())
-        yield Finding(code, "The loss was followed back to its weights.",
-                      f"{len(strange)} tensors of {count:,} numbers are not the model's.")  # fmt: skip
+        yield Finding(
+            code,
+            "The loss was followed back to its weights.",
+            f"{len(strange)} tensors of {count:,} numbers are not the model's.",
+        )
     patient.model.zero_grad(set_to_none=True)
     loss.backward()
     patient.said["learns"] = {id(p) for p in patient.model.parameters() if p.grad is not None}
-    missing = [(name, p) for name, p in patient.model.named_parameters()
-               if p.requires_grad and p.grad is None]  # fmt: skip
+    missing = [
+        (name, p)
+        for name, p in patient.model.named_parameters()
+        if p.requires_grad and p.grad is None
+    ]
     yield from _without_gradient(patient, missing)
     yield from _dead_rows(patient)
     patient.model.zero_grad(set_to_none=True)
@@ -65,8 +78,12 @@ def _without_gradient(patient: Patient, missing: list[tuple[str, nn.Parameter]])
         ("unused_parameters", unused, "changing them moves no output"),
     ):
         if names:
-            yield Finding(code, "The loss was followed back to its weights.",
-                          f"{len(names)} get no gradient, and {moved}.", _few(names))  # fmt: skip
+            yield Finding(
+                code,
+                "The loss was followed back to its weights.",
+                f"{len(names)} get no gradient, and {moved}.",
+                _few(names),
+            )
 
 
 def _few(names: list[str]) -> str:
@@ -91,8 +108,11 @@ def _dead_rows(patient: Patient) -> Iterator[Finding]:
         if counts and module.weight.grad is not None:
             dead = (module.weight.grad[row].abs().sum(-1) == 0).nonzero().flatten().tolist()
             if dead and len(dead) < len(row) // 2:
-                yield Finding("dead_position", "The loss was followed back to the positions.",
-                              f"Row {int(row[dead[0]])} of the table gets no gradient.")  # fmt: skip
+                yield Finding(
+                    "dead_position",
+                    "The loss was followed back to the positions.",
+                    f"Row {int(row[dead[0]])} of the table gets no gradient.",
+                )
                 return
 
 
@@ -106,19 +126,30 @@ def layers(patient: Patient) -> Iterator[Finding]:
     for parent, members in stacks.items():
         pairs = list(zip(members, members[1:], strict=False))
         if any(a is b and any(True for _ in a.parameters()) for a, b in pairs):
-            yield Finding("layers_share_weights", "Layers of one list were compared.",
-                          "Two are one module.", parent)  # fmt: skip
+            yield Finding(
+                "layers_share_weights",
+                "Layers of one list were compared.",
+                "Two are one module.",
+                parent,
+            )
         elif any(_start_equal(a, b) for a, b in pairs):
-            yield Finding("layers_start_equal", "Layers of one list were compared.",
-                          "Two have equal matrices.", parent)  # fmt: skip
+            yield Finding(
+                "layers_start_equal",
+                "Layers of one list were compared.",
+                "Two have equal matrices.",
+                parent,
+            )
     yield from _tie(patient)
 
 
 def _start_equal(a: nn.Module, b: nn.Module) -> bool:
     if a is b or type(a) is not type(b):
         return False
-    pairs = [(p, q) for p, q in zip(a.parameters(), b.parameters(), strict=False)
-             if p.dim() > 1 and p.shape == q.shape]  # fmt: skip
+    pairs = [
+        (p, q)
+        for p, q in zip(a.parameters(), b.parameters(), strict=False)
+        if p.dim() > 1 and p.shape == q.shape
+    ]
     fresh = bool(pairs) and all(p is not q and torch.equal(p, q) for p, q in pairs)
     return fresh and any(float(p.float().std()) > 0 for p, _ in pairs)
 
@@ -129,16 +160,22 @@ def _tie(patient: Patient) -> Iterator[Finding]:
         tied = getattr(getattr(patient.model, "config", None), "tie_word_embeddings", None)
     texts = patient.texts(2, 9, 7)
     size = patient.logits(*texts).shape[-1]
-    heads = [one for one in patient.model.modules()
-             if isinstance(one, nn.Linear) and one.out_features == size]  # fmt: skip
+    heads = [
+        one
+        for one in patient.model.modules()
+        if isinstance(one, nn.Linear) and one.out_features == size
+    ]
     for table in patient.tables_of(texts[-1], *texts):
         for head in heads:
             alike = table.weight.shape == head.weight.shape
             if alike and table.weight.data_ptr() != head.weight.data_ptr():
                 if tied or torch.equal(table.weight, head.weight):
                     why = "They should be tied." if tied else "They start with equal numbers."
-                    yield Finding("tie_lost", "The table's weights and the head's were compared.",
-                                  f"{why} They are two tensors.")  # fmt: skip
+                    yield Finding(
+                        "tie_lost",
+                        "The table's weights and the head's were compared.",
+                        f"{why} They are two tensors.",
+                    )
                     return
 
 
@@ -152,15 +189,23 @@ def blocks(patient: Patient) -> Iterator[Finding]:
     stacks: dict[str, list[Call]] = {}
     for call in patient.blocks(calls, each=True):
         stacks.setdefault(call.name.rpartition(".")[0], []).append(call)
-    some = [stack[k] for stack in stacks.values()
-            for k in sorted({0, len(stack) // 2, len(stack) - 1})]  # fmt: skip
-    wrong = [(_residual(patient, call, texts, calls), call) for call in some
-             if call.inputs[0].shape == call.outputs[0].shape]  # fmt: skip
+    some = [
+        stack[k] for stack in stacks.values() for k in sorted({0, len(stack) // 2, len(stack) - 1})
+    ]
+    wrong = [
+        (_residual(patient, call, texts, calls), call)
+        for call in some
+        if call.inputs[0].shape == call.outputs[0].shape
+    ]
     for code in ("residual_missing", "residual_after_norm"):
         at = next((call for found, call in wrong if found == code), None)
         if at is not None:
-            yield Finding(code, "The block's input was enlarged 30 and 60 times.",
-                          "Its output was the same both times.", _named(at))  # fmt: skip
+            yield Finding(
+                code,
+                "The block's input was enlarged 30 and 60 times.",
+                "Its output was the same both times.",
+                _named(at),
+            )
     yield from _linear_networks(calls)
 
 
@@ -175,18 +220,23 @@ def _residual(patient: Patient, call: Call, texts, calls: list[Call]) -> str:
         def change(module, args, kwargs):
             if args:
                 return (args[0] * factor, *args[1:]), kwargs
-            key = next(key for key, one in kwargs.items()
-                       if torch.is_tensor(one) and one.is_floating_point() and one.dim() == 3)  # fmt: skip
+            key = next(
+                key
+                for key, one in kwargs.items()
+                if torch.is_tensor(one) and one.is_floating_point() and one.dim() == 3
+            )
             return args, {**kwargs, key: kwargs[key] * factor}
 
         outputs = []
         hook = call.module.register_forward_pre_hook(change, with_kwargs=True)
         try:
             with (
-                patient.hooked(lambda m, a, k, out: outputs.append(next(tensors_in(out)).detach()),
-                               [call.module]),
+                patient.hooked(
+                    lambda m, a, k, out: outputs.append(next(tensors_in(out)).detach()),
+                    [call.module],
+                ),
                 torch.enable_grad(),
-            ):  # fmt: skip
+            ):
                 patient.model.eval()
                 (patient.given.forward or patient.model)(*texts)
         finally:
@@ -199,8 +249,11 @@ def _residual(patient: Patient, call: Call, texts, calls: list[Call]) -> str:
     inputs, outputs = call.inputs[0], call.outputs[0]
     if float(F.cosine_similarity(inputs, outputs, dim=-1).mean()) < 0.2:
         return "residual_missing"
-    inside = [one.module for one in calls
-              if one.name.startswith(f"{call.name}.") and not list(one.module.children())]  # fmt: skip
+    inside = [
+        one.module
+        for one in calls
+        if one.name.startswith(f"{call.name}.") and not list(one.module.children())
+    ]
     post_norm = bool(inside) and "norm" in type(inside[-1]).__name__.lower()
     return "" if post_norm else "residual_after_norm"
 
@@ -229,6 +282,10 @@ def _linear_networks(calls: list[Call]) -> Iterator[Finding]:
         except (TypeError, RuntimeError, AttributeError):  # it needs more than its input
             continue
         if float((f[2] - f[0] - f[1] + f[3]).abs().max()) < 1e-4 * float(f[2].std() + 1e-9):
-            yield Finding("linear_feed_forward", "Its outputs for x, y and x + y were compared.",
-                          "f(x + y) = f(x) + f(y) - f(0).", _named(call))  # fmt: skip
+            yield Finding(
+                "linear_feed_forward",
+                "Its outputs for x, y and x + y were compared.",
+                "f(x + y) = f(x) + f(y) - f(0).",
+                _named(call),
+            )
             return

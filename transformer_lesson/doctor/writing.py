@@ -36,15 +36,21 @@ def cache(patient: Patient) -> Iterator[Finding]:
         if stale:
             yield Finding("stale_cache", "A text, another one, the first one again.", stale)
         if off:
-            yield Finding("cache_differs", "A text was read token by token, and at once.",
-                          f"From position {off[0]} on the outputs differ.")  # fmt: skip
+            yield Finding(
+                "cache_differs",
+                "A text was read token by token, and at once.",
+                f"From position {off[0]} on the outputs differ.",
+            )
         elif patient.given.padding_side == "left" and patient.pad is not None:
             ids = ids.clone()
             ids[0, :3] = patient.pad
             full, first = patient.logits(ids)[0, 3:], run(ids)[0, 3:]
             if differ(full, first):
-                yield Finding("cache_differs", "A text padded on the left, token by token.",
-                              f"Its outputs moved by {gap(full, first):.2g}.")  # fmt: skip
+                yield Finding(
+                    "cache_differs",
+                    "A text padded on the left, token by token.",
+                    f"Its outputs moved by {gap(full, first):.2g}.",
+                )
 
 
 def generate(patient: Patient) -> Iterator[Finding]:
@@ -61,8 +67,11 @@ def generate(patient: Patient) -> Iterator[Finding]:
         prompt = patient.texts(3, 6, 6)[0]
         written = run(prompt, 1)
         if not torch.equal(written, run(prompt, 2)):
-            yield Finding("generate_random", "The same prompts, with two seeds.",
-                          "Two different texts were written.")  # fmt: skip
+            yield Finding(
+                "generate_random",
+                "The same prompts, with two seeds.",
+                "Two different texts were written.",
+            )
             return
         start = torch.full((3, 1), patient.given.start_id or 0).to(prompt)
         texts = (prompt,) if patient.kind == "causal" else (prompt, start)
@@ -71,9 +80,11 @@ def generate(patient: Patient) -> Iterator[Finding]:
         last[:, sorted(patient.special)] = -math.inf
         best.append(last.argmax(-1))
         if not any(torch.equal(one, written[:, 0]) for one in best):
-            yield Finding("generate_not_argmax", "The first token written was compared.",
-                          f"{written[:, 0].tolist()}, and forward's likeliest is "
-                          f"{best[0].tolist()}.")  # fmt: skip
+            yield Finding(
+                "generate_not_argmax",
+                "The first token written was compared.",
+                f"{written[:, 0].tolist()}, and forward's likeliest is {best[0].tolist()}.",
+            )
         given = patient.given
         if patient.kind == "translator" or given.padding_side == "left" or given.generates_padded:
             yield from _padded(patient, run)
@@ -93,8 +104,11 @@ def _padded(patient: Patient, run) -> Iterator[Finding]:
         words = slice(count, None) if left else slice(0, 6 - count)
         alone = run(prompts[row : row + 1, words])[0]
         if not torch.equal(together[row], alone):
-            yield Finding("generate_reads_padding", f"A prompt with {count} <pad>, and alone.",
-                          f"{together[row].tolist()} and {alone.tolist()} were written.")  # fmt: skip
+            yield Finding(
+                "generate_reads_padding",
+                f"A prompt with {count} <pad>, and alone.",
+                f"{together[row].tolist()} and {alone.tolist()} were written.",
+            )
             return
 
 
@@ -113,5 +127,8 @@ def sampling(patient: Patient) -> Iterator[Finding]:
     p = (best * logits).softmax(0)
     error = 1 / math.sqrt(DRAWS * float((p * logits**2).sum() - (p * logits).sum() ** 2))
     if abs(best - 1 / temperature) > 5 * error + 0.05 / temperature:
-        yield Finding("sampling_distribution", f"{DRAWS:,} tokens were drawn at T = {temperature}.",
-                      f"They look like T = {1 / best:.2f}.")  # fmt: skip
+        yield Finding(
+            "sampling_distribution",
+            f"{DRAWS:,} tokens were drawn at T = {temperature}.",
+            f"They look like T = {1 / best:.2f}.",
+        )

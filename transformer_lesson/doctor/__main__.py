@@ -1,8 +1,8 @@
 """Examine a script or a saved model from the command line, in a process of its own.
 
 `python -m transformer_lesson.doctor script.py` runs a script and examines what it names: `model`,
-`batch`, and whatever else `examine` takes (`kind`, `pad_id`, `loss`, `optimizer`, ...), as variables
-or in a dictionary called `HANDED`. `python -m transformer_lesson.doctor folder/` examines a model
+`batch`, and whatever else `examine` takes (`kind`, `pad_id`, `loss`, ...), as variables or in a
+dictionary called `HANDED`. `python -m transformer_lesson.doctor folder/` examines a model
 that transformers saved there.
 
 A script's training step may move counters that nobody can put back, and a model may hang: both end

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -102,10 +102,10 @@ OUTSIDE = (
 
 
 def examine(
-    model: nn.Module,
-    batch: Tensor | Sequence[Tensor],
+    model: Any,
+    batch: Any,
     kind: str = "causal",
-    pad_id: int | None = None,
+    pad_id: Any = None,
     *,
     meant: Iterable[str] = (),
     seconds: float = 600.0,
@@ -117,7 +117,7 @@ def examine(
     your code. What a probe lacks, the report names.
 
     Args:
-        model: any module.
+        model: any nn.Module.
         batch: ids of real texts, padded as you pad, (text, token); a translator's are two.
         kind: "causal", "translator" or "encoder".
         pad_id: the id of padding.

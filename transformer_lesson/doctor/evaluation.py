@@ -8,7 +8,8 @@ from torch import nn
 
 from transformer_lesson.doctor.findings import Finding, Picture
 from transformer_lesson.doctor.labels import asked
-from transformer_lesson.doctor.patient import Ids, Patient
+from transformer_lesson.doctor.nothing_dropped import NoDropout
+from transformer_lesson.doctor.patient import Ids, Patient, Skip
 
 EQUAL = 1e-4  # relative
 
@@ -21,13 +22,17 @@ def as_given(ids: Ids):
 def evaluation(patient: Patient) -> Iterator[Finding]:
     """Evaluate two batches of unlike sizes, and compare with the loss per token.
 
-    A perplexity, and a sum over tokens, are right as well.
+    A perplexity, bits, and a sum over tokens are right as well.
     """
     evaluate, _ = patient.given.need("evaluate", "loss")
     ran_in: list[bool] = []
     with patient.shaken(1.0):
         one, two = patient.marked(), _shortest(patient)
-        parts = [_loss_and_counts(patient, ids) for ids in (one, two)]
+        parts = (
+            []
+            if patient.kind == "encoder"
+            else [_loss_and_counts(patient, ids) for ids in (one, two)]
+        )
         patient.model.train()
         with patient.hooked(lambda module, *_: ran_in.append(module.training), [patient.model]):
             torch.manual_seed(0)
@@ -40,32 +45,39 @@ def evaluation(patient: Patient) -> Iterator[Finding]:
             "The model ran in training mode.",
         )
         return
-    (a, n, all_a), (b, m, all_b) = parts
-    total = a * n + b * m
-    ways = {
-        "right": total / (n + m),
-        "sum": total,
-        "mean_of_means": (a + b) / 2,
-        "evaluation_counts_padding": total / (all_a + all_b),
-    }
-    miss = {
-        way: min(abs(value / x - 1), abs(value / math.exp(min(x, 50)) - 1))
-        for way, x in ways.items()
-    }
+    if not parts:
+        raise Skip("an encoder's evaluation draws other words to hide")
+    (_, _, n, all_a), (_, _, m, all_b) = parts
+    places = all_a + all_b
+    miss = {"right": math.inf}
+    for k in (0, 1):  # the owner's loss, and a plain cross-entropy
+        a, b = parts[0][k], parts[1][k]
+        total = a * n + b * m
+        ways = {"right": [total / (n + m), total], "mean_of_means": [(a + b) / 2]}
+        ways["evaluation_counts_padding"] = [total / places, total / (places - len(one[-1]) - 1)]
+        for way, values in ways.items():
+            found = min(abs(value / told - 1) for x in values for told in _as_told(x))
+            miss[way] = min(found, miss.get(way, math.inf))
     best = min(miss, key=miss.__getitem__)
-    if min(miss["right"], miss["sum"]) < EQUAL:
+    if miss["right"] < EQUAL:
         return
+    per_token = (parts[0][0] * n + parts[1][0] * m) / (n + m)
     bars = {
         "evaluate()": value,
-        "per token": ways["right"],
-        "mean of batches": ways["mean_of_means"],
+        "per token": per_token,
+        "mean of batches": (parts[0][0] + parts[1][0]) / 2,
     }
     yield Finding(
         best if miss[best] < EQUAL else "evaluation_wrong",
         f"Two batches with {n} and {m} tokens were evaluated.",
-        f"It says {value:.4f}; per token the loss is {ways['right']:.4f}.",
+        f"It says {value:.4f}; per token the loss is {per_token:.4f}.",
         picture=Picture("bars", bars, "Nats a token"),
     )
+
+
+def _as_told(loss: float) -> tuple[float, float, float]:
+    """Return nats, the perplexity, bits."""
+    return loss, math.exp(min(loss, 50)), loss / math.log(2)
 
 
 def _shortest(patient: Patient) -> Ids:
@@ -78,13 +90,36 @@ def _shortest(patient: Patient) -> Ids:
     return tuple(side[row : row + 1] for side in ids)
 
 
-def _loss_and_counts(patient: Patient, ids: Ids) -> tuple[float, int, int]:
-    """Return the mean loss, the number of tokens asked for, and of all places."""
-    loss, _, gradient = asked(patient, *ids)
+def _loss_and_counts(patient: Patient, ids: Ids) -> tuple[float, float, int, int]:
+    """Return the mean loss, the mean cross-entropy, the number of tokens asked for, of all places.
+
+    They differ where the loss is smoothed.
+    """
+    loss, logits, gradient = asked(patient, *ids)
     size = gradient.abs().amax(-1)
-    count = int((size > 1e-3 * size.max()).sum())
-    summed = patient.said.get("weight", 1.0) > 2
-    return float(loss) / (count if summed else 1.0), count, ids[-1].numel()
+    live = size > 1e-3 * size.max()
+    count, summed = int(live.sum()), patient.said.get("weight", 1.0) > 2
+    own = logits.log_softmax(-1).gather(-1, gradient.argmin(-1, keepdim=True)).squeeze(-1)
+    return (
+        float(loss) / (count if summed else 1.0),
+        -float(own[live].mean()),
+        count,
+        ids[-1].numel(),
+    )
+
+
+def both_modes(patient: Patient) -> Iterator[Finding]:
+    """Compute the loss in training mode, with nothing dropped, and in eval mode."""
+    ids = patient.marked()
+    with patient.shaken(), NoDropout(), torch.no_grad():
+        train, evaluation = (float(patient.loss(*ids, train=mode)) for mode in (True, False))
+    noisy = any("batchnorm" in type(one).__name__.lower() for one in patient.model.modules())
+    if abs(train / evaluation - 1) > 1e-3 and not noisy:
+        yield Finding(
+            "modes_disagree",
+            "The loss was computed in both modes, without dropout.",
+            f"It is {train:.4f} in training mode and {evaluation:.4f} in eval mode.",
+        )
 
 
 def schedule(patient: Patient) -> Iterator[Finding]:

@@ -62,7 +62,8 @@ def labels(patient: Patient) -> Iterator[Finding]:
     Where a token is visible first, minus where it is asked for, must be 1.
     """
     if patient.kind == "encoder":
-        raise Skip("an encoder's loss has no next token")
+        yield from _of_an_encoder(patient)
+        return
     with patient.shaken():
         ids = patient.marked()
         _, logits, gradient = asked(patient, *ids)
@@ -82,6 +83,93 @@ def labels(patient: Patient) -> Iterator[Finding]:
                 f"{count} tokens are asked for.",
                 f"They weigh {total:.1f} in all, where a mean weighs 1.",
             )
+
+
+def _of_an_encoder(patient: Patient) -> Iterator[Finding]:
+    """Of a masked language model, which words are asked for, and are they hidden?
+
+    Only where labels are the words themselves: a tagger's are not.
+    """
+    with patient.shaken():
+        (ids,) = patient.marked()
+        _, logits, gradient = asked(patient, ids)
+        size = gradient.abs().amax(-1)
+        live = size > 1e-3 * size.max()
+        if live.shape != ids.shape:
+            raise Skip("the loss's logits are not one row for each token")
+        yield from _as_probabilities(logits, gradient, live)
+        wanted = gradient.argmin(-1)
+        if patient.pad is not None and bool((live & (ids == patient.pad)).any()):
+            count = int((live & (ids == patient.pad)).sum())
+            yield Finding(
+                "padding_in_loss",
+                "The labels were read off the loss's gradient.",
+                f"{count} of {int(live.sum())} places asked are <pad>.",
+            )
+        if float((wanted == ids)[live].float().mean()) < 0.9:
+            raise Skip("the labels are not the words themselves")
+        share = float(live.sum()) / int(
+            (ids != patient.pad).sum() if patient.pad is not None else ids.numel()
+        )
+        if share > 0.6:
+            yield Finding(
+                "all_words_asked",
+                "The labels were read off the loss's gradient.",
+                f"{share:.0%} of all words are asked for.",
+            )
+            return
+        yield from _visible_answers(patient, ids, live, logits)
+
+
+def _visible_answers(
+    patient: Patient, ids: Tensor, live: Tensor, logits: Tensor
+) -> Iterator[Finding]:
+    """Change words that are asked for: few of them (BERT keeps one in ten) may move anything."""
+    moved = []
+    for row, j in live.nonzero().tolist()[:12]:
+        if int(ids[row, j]) not in patient.ordinary[-1]:
+            continue
+        other = ids.clone()
+        other[row, j] = patient.other(int(ids[row, j]))
+        with torch.no_grad():
+            caught = _with_logits(patient, (other,), retain=False)[1]
+        same = [one.float() for one in caught if one.shape == logits.shape]
+        if same:
+            moved.append(differ(logits[row], same[-1][row]))
+    if len(moved) >= 4 and sum(moved) > 0.6 * len(moved):
+        yield Finding(
+            "answers_visible",
+            f"{len(moved)} words that are asked for were changed.",
+            f"{sum(moved)} of them moved the outputs, so the model reads them.",
+        )
+
+
+def amount(patient: Patient) -> Iterator[Finding]:
+    """Pad the batch by three more tokens: the loss must stay."""
+    if patient.pad is None:
+        raise Skip("hand over pad_id")
+    if patient.kind == "encoder":
+        raise Skip("an encoder's loss draws other words to hide")
+    with patient.shaken(), torch.no_grad():
+        ids = patient.marked()
+        left = patient.given.padding_side == "left"
+        for side in range(len(ids)):
+            more = torch.full((len(ids[side]), 3), patient.pad).to(ids[side])
+            wider = torch.cat([more, ids[side]] if left else [ids[side], more], 1)
+            if wider.shape[1] > patient.limit:
+                raise Skip("the batch is as long as it can be")
+            padded = (*ids[:side], wider, *ids[side + 1 :])
+            before, after = float(patient.loss(*ids)), float(patient.loss(*padded))
+            if abs(after / before - 1) > 1e-3 and not patient.found & {
+                "padding_read",
+                "memory_padding_read",
+            }:
+                yield Finding(
+                    "loss_moves_with_padding",
+                    "Three more <pad> were added to each text.",
+                    f"The loss went from {before:.4f} to {after:.4f}.",
+                )
+                return
 
 
 def _as_probabilities(logits: Tensor, gradient: Tensor, live: Tensor) -> Iterator[Finding]:

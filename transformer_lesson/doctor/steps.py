@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from transformer_lesson.doctor.evaluation import as_given
 from transformer_lesson.doctor.findings import Finding, Picture
+from transformer_lesson.doctor.nothing_dropped import NoDropout
 from transformer_lesson.doctor.patient import Ids, Patient
 
 
@@ -57,6 +58,8 @@ class _Steps:
         self.rates: list[float] = []
         self.events: list[str] = []
         self.unclipped: Tensor | None = None
+        self.clipped: Tensor | None = None
+        self.went_on = False  # backward, after clipping
 
     def gradient(self) -> Tensor:
         """Return the gradient that the weights hold now."""
@@ -83,16 +86,18 @@ class _Steps:
         def before_step(*_) -> None:
             self.events.append("step")
             self.rates.append(max(g["lr"] for g in self.patient.given.optimizer.param_groups))
-            empty = all(p.grad is None for p in self.weights)
-            found = self.unclipped if self.unclipped is not None else self.gradient()
-            self.used.append(None if empty else found)
-            self.unclipped = None
+            empty, now = all(p.grad is None for p in self.weights), self.gradient()
+            clipped_last = self.clipped is not None and torch.equal(self.clipped, now)
+            self.went_on |= self.clipped is not None and not clipped_last
+            self.used.append(None if empty else self.unclipped if clipped_last else now)
+            self.unclipped = self.clipped = None
 
         def clip(*args, **kwargs):
-            if self.events[-1:] != ["step"] and self.unclipped is None:
-                self.unclipped = self.gradient()
             self.events.append("clip")
-            return clip_grad_norm_(*args, **kwargs)
+            self.unclipped = self.gradient()
+            norm = clip_grad_norm_(*args, **kwargs)
+            self.clipped = self.gradient()
+            return norm
 
         hook = self.patient.given.optimizer.register_step_pre_hook(before_step)
         nn.utils.clip_grad_norm_ = clip
@@ -103,23 +108,11 @@ class _Steps:
             nn.utils.clip_grad_norm_ = clip_grad_norm_
 
 
-@contextmanager
-def _without_dropout(model: nn.Module) -> Iterator[list[float]]:
-    kept = [(one, one.p) for one in model.modules() if isinstance(one, nn.Dropout)]
-    for one, _ in kept:
-        one.p = 0.0
-    try:
-        yield [p for _, p in kept]
-    finally:
-        for one, p in kept:
-            one.p = p
-
-
 def step(patient: Patient) -> Iterator[Finding]:
     """Take two steps on two batches, and write the second's gradient as a mix of both's own."""
     train_step, _, _ = patient.given.need("train_step", "optimizer", "loss")
     steps, ran_in = _Steps(patient), []
-    with _without_dropout(patient.model) as rates, patient.shaken():
+    with NoDropout() as dropout, patient.shaken():
         one, two = patient.marked(), tuple(ids.flip(0) for ids in patient.marked())
         both = steps.of(one), steps.of(two)
         weights = [(p, p.detach().clone()) for p in steps.weights]
@@ -139,13 +132,14 @@ def step(patient: Patient) -> Iterator[Finding]:
             steps.events.clear()
             changed = run(two) or changed
             order = steps.events[:2]
+        told = "The order of calls in train_step() was noted."
         if order == ["step", "clip"]:
-            yield Finding(
-                "clip_after_step",
-                "The order of calls in train_step() was noted.",
-                "clip_grad_norm_ is called after step().",
-            )
-        if patient.given.evaluate is not None and any(rates):
+            yield Finding("clip_after_step", told, "clip_grad_norm_ is called after step().")
+        elif steps.went_on:
+            moved = "After the last clip_grad_norm_, gradients went on growing."
+            yield Finding("clip_before_backward", told, moved)
+        yield from _off_schedule(patient, steps.rates)
+        if patient.given.evaluate is not None and dropout.would_drop:
             patient.model.train()
             patient.given.evaluate([as_given(one)])
             with patient.hooked(lambda m, *_: ran_in.append(m.training), [patient.model]):
@@ -157,6 +151,25 @@ def step(patient: Patient) -> Iterator[Finding]:
                     "The step ran in eval mode.",
                 )
         yield from _judge(steps, two, both, changed)
+
+
+def _off_schedule(patient: Patient, rates: list[float]) -> Iterator[Finding]:
+    """Whether the rates of two steps follow each other in the owner's schedule."""
+    rate_at, count = patient.given.schedule, patient.given.steps
+    if rate_at is None or not count or len(rates) < 2:
+        return
+    planned = [float(rate_at(step)) for step in range(count)]
+
+    def equal(a: float, b: float) -> bool:
+        return abs(a - b) <= 1e-6 * max(abs(a), abs(b))
+
+    pairs = zip(planned, planned[1:], strict=False)
+    if not any(equal(a, rates[0]) and equal(b, rates[1]) for a, b in pairs):
+        yield Finding(
+            "rate_off_schedule",
+            "The optimizer's rate was read in two steps.",
+            f"It was {rates[0]:.3g} and {rates[1]:.3g}, not two of schedule()'s in a row.",
+        )
 
 
 def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) -> Iterator:
@@ -173,13 +186,17 @@ def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) 
     if not changed and steps.rates[-1] > 0:
         yield Finding("no_update", told, "There is one, and no weight changed.")
     first, second = _mix(used[1], *both)
+    rest = used[1] - second * both[1]
+    left_over = (
+        float(rest.norm()) > 1e-3 * float(used[1].norm()) and abs(_alike(rest, both[0])) > 0.99
+    )
     picture = Picture(
         "bars",
         {"first batch": first, "second batch": second},
         "What the second step's gradient is made of",
     )
     parts = f"The second step's is {first:.2f} of the first batch's and {second:.2f} of its own."
-    if first > 0.3 and second > 0.3:
+    if left_over and second > 0.3:
         yield Finding("zero_grad_forgotten", told, parts, picture=picture)
     elif first > 0.5:
         yield Finding("stale_gradient", told, parts, picture=picture)
@@ -206,11 +223,10 @@ def _of_micro_batches(
 ) -> Iterator[Finding]:
     """Compare a gradient with that of parts of the batch: their mean, their sum, the last one."""
     n = len(ids[0])
-    sizes = [size for size in (n // 2, n // 4, 1) if size and n % size == 0]
-    parts = {
-        size: [steps.of(tuple(side[i : i + size] for side in ids)) for i in range(0, n, size)]
-        for size in sizes
-    }
+    parts = {}
+    for count in range(2, n + 1):
+        chunks = [side.chunk(count) for side in ids]
+        parts[len(chunks[0])] = [steps.of(part) for part in zip(*chunks, strict=True)]
     means = [torch.stack(gradients).mean(0) for gradients in parts.values()]
     mean = max(means, key=lambda one: _alike(used, one), default=None)
     if mean is not None and _alike(used, mean) > max(0.99999, _alike(used, own)):

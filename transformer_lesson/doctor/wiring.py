@@ -45,6 +45,7 @@ def parameters(patient: Patient) -> Iterator[Finding]:
     ]
     yield from _without_gradient(patient, missing)
     yield from _dead_rows(patient)
+    yield from _unused_rows(patient)
     patient.model.zero_grad(set_to_none=True)
 
 
@@ -88,6 +89,59 @@ def _without_gradient(patient: Patient, missing: list[tuple[str, nn.Parameter]])
 
 def _few(names: list[str]) -> str:
     return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+
+
+def _unused_rows(patient: Patient) -> Iterator[Finding]:
+    """Of a matrix that learns, an eighth or more in one piece that gets no gradient.
+
+    The head and the tables are left out: tokens that don't occur have none.
+    """
+    size = patient.logits(*patient.texts(2, 9, 7)).shape[-1]
+    for name, module in patient.model.named_modules():
+        weight = getattr(module, "weight", None)
+        if type(module).__name__ not in MATRICES or weight is None or weight.grad is None:
+            continue
+        for axis in (0, 1):
+            if weight.shape[axis] == size or not bool(weight.grad.any()):
+                continue
+            empty = (weight.grad.abs().amax(1 - axis) == 0).int().tolist()
+            longest = max(map(len, "".join(map(str, empty)).split("0")))
+            if longest >= max(8, len(empty) // 8):
+                yield Finding(
+                    "unused_rows",
+                    "The loss was followed back to its weights.",
+                    f"{longest} of {len(empty)} rows in one piece get no gradient.",
+                    f"{name}.weight",
+                )
+                return
+
+
+def norms(patient: Patient) -> Iterator[Finding]:
+    """Hand ten times its input to each norm: what it returns must stay as large."""
+    done: set[str] = set()
+    for call in patient.record(*patient.texts(2, 9, 7)):
+        kind = type(call.module).__name__
+        if "norm" not in kind.lower() or "batchnorm" in kind.lower() or kind in done:
+            continue
+        if len(call.inputs) != 1 or not call.outputs or list(call.module.children()):
+            continue
+        done.add(kind)
+        x = call.inputs[0] + 0.1 * noise_like(call.inputs[0]).to(call.inputs[0])
+        call.module.eval()
+        try:
+            with torch.no_grad():
+                one, ten = (logits_of(call.module(factor * x)).float() for factor in (10.0, 100.0))
+        except (TypeError, RuntimeError):  # it needs more than its input
+            continue
+        grown = float(ten.std() / (one.std() + 1e-12))
+        if not 0.5 < grown < 2:
+            yield Finding(
+                "norm_without_effect",
+                f"A {kind} got inputs ten times as large.",
+                f"Its outputs became {grown:.3g} times as large.",
+                _named(call),
+            )
+            return
 
 
 def _dead_rows(patient: Patient) -> Iterator[Finding]:
@@ -207,6 +261,7 @@ def blocks(patient: Patient) -> Iterator[Finding]:
                 _named(at),
             )
     yield from _linear_networks(calls)
+    yield from _matrix_after_matrix(patient)
 
 
 def _named(call: Call) -> str:
@@ -289,3 +344,33 @@ def _linear_networks(calls: list[Call]) -> Iterator[Finding]:
                 _named(call),
             )
             return
+
+
+def _matrix_after_matrix(patient: Patient) -> Iterator[Finding]:
+    """Whether a matrix reads what a larger one has just returned, with nothing in between.
+
+    A smaller one in between is low rank on purpose (LoRA).
+    """
+    returned: dict[int, tuple[str, nn.Module, Tensor]] = {}
+    found: list[tuple[str, str]] = []
+    names = {module: name for name, module in patient.model.named_modules()}
+
+    def note(module, args, kwargs, output) -> None:
+        x = next(tensors_in((args, kwargs)), None)
+        before = returned.get(id(x))
+        if before is not None and before[2] is x and x.shape[-1] > output.shape[-1]:
+            found.append((before[0], names[module]))
+        returned[id(output)] = names[module], module, output
+
+    matrices = [one for one in names if type(one).__name__ in MATRICES]
+    patient.model.eval()
+    with patient.hooked(note, matrices), torch.enable_grad():
+        (patient.given.forward or patient.model)(*patient.texts(2, 9, 7))
+    if found and "linear_feed_forward" not in patient.found:
+        first, second = found[0]
+        yield Finding(
+            "linear_feed_forward",
+            "What each matrix reads was noted.",
+            f"{second} reads what {first} has returned, unchanged.",
+            second,
+        )

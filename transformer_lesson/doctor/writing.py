@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.doctor.findings import Finding
-from transformer_lesson.doctor.patient import Patient, differ, gap
+from transformer_lesson.doctor.patient import Ids, Patient, differ, gap
 
 NEW = 4
 DRAWS = 3000
@@ -17,22 +17,27 @@ def cache(patient: Patient) -> Iterator[Finding]:
     """Compare the logits of a text read token by token, with a cache, with forward's."""
     (cached,) = patient.given.need("cached")
 
-    def run(ids: Tensor) -> Tensor:
+    def run(texts: Ids) -> Tensor:
         torch.manual_seed(0)
+        patient.model.eval()
         with torch.no_grad():
-            return cached(ids).float()
+            return cached(*texts).float()
 
     with patient.shaken():
-        ids = patient.texts(2, 9)[0]
-        patient.model.eval()
-        full, first = patient.logits(ids), run(ids)
+        texts = patient.texts(2, 9)
+        full, first = patient.logits(*texts), run(texts)
         off = [i for i in range(full.shape[1]) if differ(full[:, i], first[:, i])]
-        try:
-            run(patient.texts(2, 7)[0])
-            again = run(ids)
-            stale = differ(first, again) and f"Its outputs moved by {gap(first, again):.2g}."
-        except RuntimeError as error:
-            stale = f"It fails: {str(error)[:80]}."
+        stale = ""
+        for another in (patient.texts(2, 9), patient.texts(2, 7)):  # as long, and shorter
+            try:
+                second, expected = run(another), patient.logits(*another)
+                again = run(texts)
+            except RuntimeError as error:
+                stale = f"It fails: {str(error)[:80]}."
+                break
+            if differ(first, again) or (not off and differ(second, expected)):
+                stale = f"Outputs moved by {max(gap(first, again), gap(second, expected)):.2g}."
+                break
         if stale:
             yield Finding("stale_cache", "A text, another one, the first one again.", stale)
         if off:
@@ -42,10 +47,10 @@ def cache(patient: Patient) -> Iterator[Finding]:
                 f"From position {off[0]} on the outputs differ.",
             )
         elif patient.given.padding_side == "left" and patient.pad is not None:
-            ids = ids.clone()
-            ids[0, :3] = patient.pad
-            full, first = patient.logits(ids)[0, 3:], run(ids)[0, 3:]
-            if differ(full, first):
+            padded = tuple(ids.clone() for ids in texts)
+            padded[0][0, :3] = patient.pad
+            full, first = (one[0, 3:] for one in (patient.logits(*padded), run(padded)))
+            if patient.kind == "causal" and differ(full, first):
                 yield Finding(
                     "cache_differs",
                     "A text padded on the left, token by token.",
@@ -79,15 +84,35 @@ def generate(patient: Patient) -> Iterator[Finding]:
         best = [last.argmax(-1)]
         last[:, sorted(patient.special)] = -math.inf
         best.append(last.argmax(-1))
-        if not any(torch.equal(one, written[:, 0]) for one in best):
+        at = (
+            0
+            if not any(torch.equal(one, written[:, 0]) for one in best)
+            else _drifts(patient, texts, written)
+        )
+        if at == 0:
             yield Finding(
                 "generate_not_argmax",
                 "The first token written was compared.",
                 f"{written[:, 0].tolist()}, and forward's likeliest is {best[0].tolist()}.",
             )
+        elif at is not None:
+            yield Finding(
+                "generate_not_argmax",
+                "Forward was asked for each token that was written.",
+                f"From new token {at} on, another one is likelier.",
+            )
         given = patient.given
         if patient.kind == "translator" or given.padding_side == "left" or given.generates_padded:
             yield from _padded(patient, run)
+
+
+def _drifts(patient: Patient, texts: Ids, written: Tensor) -> int | None:
+    """Return the first new token that forward finds less likely than another, or `None`."""
+    whole = torch.cat([texts[-1], written], 1)
+    logits = patient.logits(*texts[:-1], whole)[:, texts[-1].shape[1] - 1 : -1]
+    ended = torch.isin(written, torch.tensor(sorted(patient.special))).cumsum(1) > 0
+    off = (logits.argmax(-1) != written) & ~ended
+    return int(off.any(0).nonzero()[0]) if bool(off.any()) else None
 
 
 def _padded(patient: Patient, run) -> Iterator[Finding]:

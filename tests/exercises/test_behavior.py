@@ -1,6 +1,7 @@
 """What no known mistake explains gets a true sentence, and PyTorch's words what lies behind."""
 
 import math
+import random
 
 import pytest
 import torch
@@ -10,7 +11,9 @@ from transformer_lesson.exercises.engine.behavior import explain_by_behavior
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 from transformer_lesson.exercises.engine.choosing import variant
 from transformer_lesson.exercises.engine.explanation import explain_error
+from transformer_lesson.interpretability.head_scores import cut_off
 from transformer_lesson.model.attention import split_heads
+from transformer_lesson.text.pretrained import chat_prompt
 
 
 def scores(Q, K):
@@ -55,6 +58,49 @@ def test_the_first_sentence_says_how_an_unknown_answer_differs(said):
     report = check(name, answer)
     assert report.mistake and said in report.message.splitlines()[0]
     assert "Smallest failing example:" in report.message
+
+
+def at_random(differences, rule):
+    signs = [[random.choice((1, -1)) for _ in differences] for _ in range(50)]
+    seen = [rule([a * b for a, b in zip(row, differences, strict=True)]) for row in signs]
+    return sum(seen) / len(seen)
+
+
+def kept(tokenizer, messages, ids=[]):  # noqa: B006
+    ids += chat_prompt(tokenizer, messages)
+    return ids
+
+
+@pytest.mark.parametrize(
+    "name, answer, mistake",
+    [
+        ("false_alarms", at_random, "a result that is drawn at random"),
+        ("chat_prompt", kept, "something kept from one call to the next"),
+    ],
+)
+def test_what_gives_another_result_at_each_call_is_told_whatever_it_returns(name, answer, mistake):
+    report = check(name, answer)
+    assert report.mistake == mistake and report.message.startswith("Called twice with the same")
+
+
+def test_a_rule_that_tells_what_is_random_says_it_alone():
+    def dropped(weights, window):
+        return torch.dropout(cut_off(weights, window), 0.5, train=True)
+
+    report = check("cut_off", dropped)
+    assert report.mistake == "another result at each call"
+    assert report.message.count("Called twice") == 1
+
+
+def kept_and_its_own_share(weights, window):
+    n = weights.size(-1)
+    far = torch.ones(n, n).tril().triu(1 - window)
+    return (weights * far).sum((0, 1)) / weights.sum((0, 1)).square()
+
+
+def test_a_number_that_never_moves_in_ours_is_no_leak_along_an_axis():
+    """What the window takes from the last token is 0, whatever a head looks at."""
+    assert explain_by_behavior(EXERCISES["cut_off"], kept_and_its_own_share) is None
 
 
 def test_the_line_in_which_a_nan_arises_is_shown():

@@ -185,6 +185,7 @@ DIAGNOSED = {
     "what is right wherever it raises nothing takes no turn": (for_three_axes, None),
     "a turn must fit on every draw": (unscaled_at_first, None),
     "an argument changed in place hides no mistake": (unscaled_and_in_place, "unscaled"),
+    "NaN alone is no logarithm": (lambda Q, K: unscaled(Q, K) * torch.nan, None),
     "results may share one buffer": (unscaled_into_buffer, "unscaled"),
 }
 

@@ -74,6 +74,7 @@ NAMED = {
         lambda x, places, base: positions.apply_rotary(x, places),
     ),
     "`x` left out": ("layer_norm", lambda x, gamma, beta, epsilon: 0 * x + beta),
+    "zeros everywhere": ("cut_off", lambda weights, window: 0 * weights[0, 0]),
     "a first item left out": ("apply_byte_pairs", lambda *x: byte_pairs.apply_byte_pairs(*x)[1:]),
     "1 minus the right number": (
         "pass_at_k",

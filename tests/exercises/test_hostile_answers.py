@@ -162,6 +162,19 @@ def test_what_no_number_can_be_compared_with_is_told():
         assert message in check(name, answer).message
 
 
+def switches_gradients_off(x, n_heads):
+    torch.set_grad_enabled(False)
+    return right(x, n_heads)
+
+
+def test_gradients_that_stay_off_are_a_mistake_and_come_on_again():
+    report = check("split_heads", switches_gradients_off)
+    assert report.mistake == "gradients switched off for all that follows"
+    assert "Your function leaves gradients switched off" in report.message
+    assert torch.is_grad_enabled()
+    assert check("split_heads", torch.no_grad()(right)).status == "passed"
+
+
 def test_only_the_learners_own_lines_are_shown():
     message = check("split_heads", raises_in_a_helper).message
     assert "in raises_in_a_helper: return raises(x, n_heads)" in message

@@ -26,14 +26,14 @@ def loaded(folder: Path, *files: bytes) -> tuple:
 
 
 REFUSED = {
-    "it is cut off or no safetensors file": b"",
+    "it is cut off or not a safetensors file": b"",
     "it is cut off or no": WHOLE[:50],
     "its header is not JSON": WHOLE[:8] + b"x" * (len(WHOLE) - 8),
     "it holds another program's tensors": save({"x": torch.ones(2)}),
     "its description is not JSON": save({}, metadata={KEY: "{"}),
     "it has version 1 of the format, not 2": OLDER,
     "it was changed after it was written": WHOLE[:-4],
-    "has 65 MB, but a page reads at most 64 MB": bytes(64_000_001),
+    "is 65 MB, but a page reads at most 64 MB": bytes(64_000_001),
 }
 
 

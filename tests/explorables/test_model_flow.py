@@ -96,9 +96,9 @@ def test_every_score_weight_and_share_of_a_value_is_that_of_the_packages_model(s
             for i, query in enumerate(queries)
             for j, key in enumerate(keys)
         ])  # fmt: skip
-        values = [words for words in shown["told"] if words.startswith("of the value")]
+        values = [words for words in shown["told"] if " of the value of " in words]
         taken = [(keys[j], share) for j, share in enumerate(weights[row].tolist()) if share >= 0.02]
-        assert_agree(values, lines("of the value of “{}” it takes {:.3f}", taken))
+        assert_agree(values, lines("it takes {1:.3f} of the value of “{0}”", taken))
         most = first_largest(weights[row])
         looks = f"“{queries[row]}” looks most at “{keys[most]}” ({weights[row, most]:.2f})"
         assert looks in shown["title"]
@@ -210,5 +210,5 @@ def test_words_heads_and_stops_are_chosen_and_the_newest_word_comes_back(show):
     assert "“das” looks most at “" in page.title
     page.set(written=3)
     assert page.get("row") is None and "“macht” looks most at “" in page.title
-    page.click("whole", re.compile("^next comes “das”: .*; write it$"))
+    page.click("whole", re.compile("^the next word is “das”: .*; write it$"))
     assert page.get("written") == 4

@@ -200,7 +200,7 @@ def test_counted_from_elsewhere_it_writes_what_the_package_does_with_those_posit
         wanted = mine.translations(1, text, sinusoidal_encoding=counted(first)).written
         start = f"Counted from {first}" if first >= 0 else "Without positions"
         assert page.title == f"{start}: “{wanted}”"
-        changed = [told for told in page.told() if "the first other word" in told]
+        changed = [told for told in page.told() if "the first that differs" in told]
         pairs = zip([*wanted.split(), "<eos>"], [*whole[1:-1].split(), "<eos>"], strict=False)
         places = [i for i, (one, other) in enumerate(pairs, start=1) if one != other][:1]
         assert [int(re.match(r"word (\d+)", told)[1]) for told in changed] == places

@@ -43,6 +43,17 @@ def test_the_rule_leaves_the_distribution_as_it_is():
     assert torch.equal(accept, torch.ones(500, 4)) and torch.equal(residual, p)
 
 
+def test_what_is_written_follows_the_large_models_chances():
+    """Each of 64 equally likely triples of random numbers: guess, verdict, replacement."""
+    quarters = [(k + 0.5) / 4 for k in range(4)]
+    written = []
+    for triple in itertools.product(quarters, repeat=3):
+        numbers = itertools.chain(triple, itertools.repeat(0.5))
+        uniform = numbers.__next__
+        written.append(speculative_decode(rows(LARGE), last(DRAFT), BOS, EOS, 3, 1, uniform).ids[1])
+    assert torch.bincount(torch.tensor(written)).tolist() == (64 * LARGE[BOS]).tolist()
+
+
 def one_hot(table):
     return torch.nn.functional.one_hot(table.argmax(dim=-1), 4).float()
 

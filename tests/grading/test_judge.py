@@ -150,7 +150,11 @@ def test_a_table_of_all_that_check_shows_does_not_pass(name, unchecked):
         return right(*inputs)
 
     assert checks.check_and_diagnose(exercise, shown).status == "passed"
-    if len(table) == 1:  # it is asked one question, so its one answer is all there is
+    unseen = {
+        contents(exercise.make_inputs(Draw(number, (), SEED + number)))
+        for number in range(exercise.draws)
+    }
+    if unseen <= table:  # it is asked one question, or a few, and the answers are all there is
         return
     for number, small in product(range(exercise.draws), SMALL):
         exercise.tried(shown)(*exercise.make_inputs(Draw(number, small)))

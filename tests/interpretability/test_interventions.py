@@ -76,6 +76,14 @@ def test_the_rows_of_W_O_without_their_head_give_the_same_and_several_heads_go_t
     assert_equal(model(IDS), logits)
 
 
+@pytest.mark.parametrize("heads", [[3], ["encoder.0"], Head("decoder.1.self_attention", 0)])
+def test_what_is_no_head_is_refused(heads, unchecked):
+    model = build()
+    told = "A head is .*, but it must be a Head: write"
+    with pytest.raises(ValueError, match=told), without_heads(model, heads):
+        model(IDS)
+
+
 def test_losses_are_those_of_each_token():
     model = build(pad_id=0)
     batch = Batch((IDS,), torch.tensor([[1, 4, 1, 5, 0]]))

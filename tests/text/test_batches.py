@@ -151,6 +151,9 @@ BAD = [
     *both(PAIRED, "no pairs to make batches of", [], LETTERS, 4),
     *both(PAIRED, "1 has an empty side, 'a' and ' '", [FEW[0], Pair("a", " ")], LETTERS, 4),
     *both(PAIRED, "Pair 0 has an empty side", [Pair("", "c")], LETTERS, 4),
+    *both(
+        PAIRED, r"1 is \('a', 'b'\), but it must be a Pair: write", [FEW[0], ("a", "b")], LETTERS, 4
+    ),
     *both(PAIRED, "batch_size must be 1 or more, got 0", FEW, LETTERS, 0),
     *both(WINDOWED, "window of 8 tokens and .* need a text of 9 tokens.*got 8", range(8), 2, 8),
     *both(WINDOWED, "got 0: take a longer text", [], 2, 1),

@@ -1,6 +1,7 @@
 """Other people's tokenizers keep their ids, show their tokens as ours do, and read no commands."""
 
 import json
+import re
 
 import pytest
 import tokenizers
@@ -63,6 +64,18 @@ def test_a_typed_mark_is_no_mark(tmp_path):
     assert [ids.count(0), ids.count(1)] == [2, 1]
 
 
+NO_MESSAGES = [
+    ([("user", "a"), {"user": "b"}], "Message 1 is {'user': 'b'}, but it must be a pair"),
+    ([{"role": "user", "content": "a"}], "Message 0 is {'role': 'user', 'content': 'a'}, but it"),
+    ([("user", "a", "b")], "Message 0 is ('user', 'a', 'b'), but it must be a pair"),
+    ([("user", None)], "Message 0 is ('user', None), but it must be a pair"),
+    (["hi"], "Message 0 is 'hi', but it must be a pair"),
+    ("Hello", "messages is 'Hello', but it must be a list of pairs"),
+    ({"user": "a"}, "messages is {'user': 'a'}, but it must be a list of pairs"),
+    (7, "messages is 7, but it must be a list of pairs"),
+]
+
+
 @pytest.mark.parametrize(
     ("use", "message"),
     [
@@ -76,9 +89,10 @@ def test_a_typed_mark_is_no_mark(tmp_path):
             lambda words: sentence_vectors(EncoderOnlyTransformer(small_config()), words, ["a"]),
             "This tokenizer has no pad_id",
         ),
-        (
-            lambda words: chat_prompt(words, [{"role": "user", "content": "a"}]),
-            "role is 'role', but .* as pairs",
+        (lambda words: chat_prompt(words, [("user", "a"), ("you", "b")]), "Message 1 .*, user, "),
+        *(
+            (lambda words, bad=bad: chat_prompt(words, bad), f"{re.escape(message)}.*, for example")
+            for bad, message in NO_MESSAGES
         ),
         (lambda words: words.to_json(), "kept in the file that it came from"),
     ],

@@ -48,7 +48,7 @@ ALIKE = 0.02  # share by which the sizes of two models may differ
 MOST_RATES = 8  # after widening
 PREDICTIONS = ("lower", "higher", "no difference")
 _SAID = {  # of each verdict
-    "held": "As predicted, and the control does not do it.",
+    "held": "As predicted, and more so than the control.",
     "refuted": "It went the other way.",
     "not refuted": "As predicted, no difference was seen. These seeds would often miss one of less "
     "than {visible:.3f} nats.",
@@ -400,10 +400,10 @@ def _refuse_alike(sides: Mapping[str, Side | None]) -> None:
                 * (name == "control")
             )
         _split(side)
-    if _whole(sides["change"]) == _whole(sides["baseline"]):
+    if whole(sides["change"]) == whole(sides["baseline"]):
         raise ValueError("The change is the baseline again: name what differs.")
     for name in ("baseline", "change"):
-        if _whole(sides["control"]) == _whole(sides[name]):
+        if whole(sides["control"]) == whole(sides[name]):
             raise ValueError(
                 f"The control is the {name} again: let it differ from the baseline as the change "
                 "does, but without what you think is the reason."
@@ -493,8 +493,12 @@ def _split(side: Side) -> tuple[dict, dict, Callable | None]:
     return of_model, {k: v for k, v in rest.items() if k not in of_model}, edit
 
 
-def _whole(side: Side) -> tuple[ModelConfig, TrainConfig, Callable | None]:
-    """Return all that a side is, named or not, for a vocabulary of 2."""
+def whole(side: Side) -> tuple[ModelConfig, TrainConfig, Callable | None]:
+    """Return all that a side is, named or not, for a vocabulary of 2.
+
+    Raises:
+        ValueError: a field that no side has, or a value that breaks its rule.
+    """
     of_model, of_training, edit = _split(side)
     model = ModelConfig(2, max_len=LENGTH, **MODEL | of_model)
     return model, TrainConfig(40, 0.01, **TRAINING | of_training), edit

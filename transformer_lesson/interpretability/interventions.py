@@ -73,10 +73,16 @@ def without_heads(model: nn.Module, heads: Iterable[Head]) -> Iterator[Recording
     """Let a model run without some of its heads; inside the block their outputs are zero.
 
     Raises:
-        ValueError: an unknown attention or head.
+        ValueError: what is no `Head`, or an unknown attention or head.
     """
     by_point: dict[str, list[int]] = {}
-    for attention, number in heads:
+    for head in heads:
+        if not isinstance(head, tuple) or len(head) != 2:
+            raise ValueError(
+                f"A head is {head!r}, but it must be a Head: write "
+                "Head('encoder.0.self_attention', 3), for example."
+            )
+        attention, number = head
         by_point.setdefault(f"{attention}.heads", []).append(number)
 
     def ablation(numbers: list[int]) -> Callable[[Tensor], Tensor]:

@@ -63,6 +63,11 @@ def _encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer) -> list[tuple[lis
         raise ValueError("There are no pairs to make batches of: pass at least one.")
     encoded = []
     for index, pair in enumerate(tqdm(pairs, "Encoding", delay=3, leave=False, disable=None)):
+        if not isinstance(pair, Pair):
+            raise ValueError(
+                f"Pair {index} is {printable(repr(pair), 60)}, but it must be a Pair: write "
+                "Pair('the child', 'das Kind'), for example."
+            )
         if not pair.source.strip() or not pair.target.strip():
             raise ValueError(
                 f"Pair {index} has an empty side, {pair.source!r} and {pair.target!r}: "
@@ -120,7 +125,7 @@ class TranslationBatches(EndlessBatches):
         group_by_length: False skips the sorting.
 
     Raises:
-        ValueError: no pairs, a pair with an empty side, or `batch_size` under 1.
+        ValueError: no pairs, what is no `Pair`, one with an empty side, or `batch_size` under 1.
     """
 
     def __init__(

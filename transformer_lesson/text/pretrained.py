@@ -1,11 +1,12 @@
 """Tokenizers that come with other people's models, and the form in which these models chat."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 
 import tokenizers
 
+from transformer_lesson.files import printable
 from transformer_lesson.text.tokenizers import Tokenizer, byte_characters
 
 MARKS, SPEAKERS = ("<|im_start|>", "<|im_end|>"), ("system", "user", "assistant")
@@ -97,11 +98,21 @@ def _of_a_chat(function: Callable) -> Callable:
                     f"The tokenizer has no token {mark!r}, which ChatML needs: use the tokenizer "
                     "of a model that was trained on ChatML, such as SmolLM2."
                 )
-        for role, _ in messages:
-            if role not in SPEAKERS:
+        if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
+            raise ValueError(
+                f"messages is {printable(repr(messages), 60)}, but it must be a list of pairs "
+                "(role, text): pass [('user', 'Hello')], for example."
+            )
+        messages = list(messages)
+        for number, message in enumerate(messages):
+            shown = f"Message {number} is {printable(repr(message), 60)}, but"
+            if not isinstance(message, tuple | list) or [*map(type, message)] != [str, str]:
                 raise ValueError(
-                    f"A message's role is {role!r}, but it must be one of {', '.join(SPEAKERS)}: "
-                    "pass messages as pairs (role, text)."
+                    f"{shown} it must be a pair (role, text): write ('user', 'Hello'), for example."
+                )
+            if message[0] not in SPEAKERS:
+                raise ValueError(
+                    f"{shown} its role must be one of {', '.join(SPEAKERS)}: change {message[0]!r}."
                 )
         return function(tokenizer, messages)
 
@@ -120,7 +131,7 @@ def chat_prompt(tokenizer: Tokenizer, messages: Sequence[tuple[str, str]]) -> li
         messages: pairs (role, text); the roles are system, user and assistant.
 
     Raises:
-        ValueError: a tokenizer without the marks, or a message of another role.
+        ValueError: a tokenizer without the marks, a message that is no such pair, or another role.
     """
     start, end = (tokenizer.vocabulary[mark] for mark in ("<|im_start|>", "<|im_end|>"))
     line_break = tokenizer.encode("\n")

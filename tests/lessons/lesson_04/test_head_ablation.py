@@ -60,7 +60,7 @@ def check(page: Shown, model, batch, attention, counted, gone) -> None:
     heads, shown = heads_of(model, attention), page.all()
     curves = [measured(model, batch, counted, removed)[1] for removed in ([], gone)]
     then = [measured(model, batch, counted, sorted({*gone} ^ {head})) for head in heads]
-    ways = {True: "off; loss with it again", False: "on; loss without it"}
+    ways = {True: "off; loss with it back on", False: "on; loss without it"}
     told = [
         f"{named(h)} is {ways[h in gone]}: {one[0]}" for h, one in zip(heads, then, strict=True)
     ]

@@ -49,7 +49,7 @@ def expected(points, model, point: int, number: int, speaks) -> list[str]:
             told.append(f"{name}: not yet")
             continue
         like = torch.cosine_similarity(state, first, dim=0)
-        adds = i and f", adds {added.norm() / points[i - 1][2].norm():.2f} of the length before"
+        adds = i and f", adds {added.norm() / points[i - 1][2].norm():.2f} of the stream's length"
         words = f"{name}{adds or ''}: cosine with the beginning {like:.2f}, "
         told.append(f"{words}number {number} is {state[number]:.2f}{speaks(state)}")
     return told

@@ -53,7 +53,7 @@ def check(page: Shown, graph: EdgeGraph, batch: Batch, cut: list[Edge], costs: b
     for edge in graph.edges:
         words = f"{named(edge)}, {'cut' if edge in cut else 'there'}"
         then = measured(graph, batch, {*left} ^ {edge})
-        words += f"; {'with it again' if edge in cut else 'without it'} {then}" * costs
+        words += f"; {'with it back' if edge in cut else 'without it'} {then}" * costs
         told.append(words)
     all_, now, alone = (measured(graph, batch, one) for one in (graph.edges, left, cut))
     told.append(f"all {n} edges: {all_}")

@@ -125,14 +125,14 @@ def test_every_share_of_the_translator(show):
 def test_a_click_or_a_key_replaces_a_token_alone(show):
     page = show(PatchingGrid())
     assert page.get("corrupted") == "the old child sees the small cat ."
-    page.click("token 6, “cat”: replace it by “house”")
+    page.click("token 6, “cat”: replace it with “house”")
     assert page.get("corrupted") == "the old dog sees the small house ."
-    assert page.press("ArrowLeft") == "token 5, “small”: replace it by “red”"
+    assert page.press("ArrowLeft") == "token 5, “small”: replace it with “red”"
     page.press("Enter")
     assert page.get("corrupted") == "the old dog sees the red cat ."
     page.set(clean="the child opens the window .", corrupted="the child closes the window .")
-    offered = [words for words in page.told() if "replace it by" in words]
-    assert offered == ["token 0, “the”: replace it by “a”"]  # the others were for other words
+    offered = [words for words in page.told() if "replace it with" in words]
+    assert offered == ["token 0, “the”: replace it with “a”"]  # the others were for other words
     assert {*OTHERS.split()} <= english_words()
 
 

@@ -95,3 +95,25 @@ def _(model, batches, loss_function, pad_id):
             model.train()
     model.train(mode)
     return total / count
+
+
+@wrong("evaluation_loss", "unusual", "switches gradients off for good")
+def _(model, batches, loss_function, pad_id):
+    mode = model.training
+    model.eval()
+    torch.set_grad_enabled(False)
+    counts = [int((labels != pad_id).sum()) for _, labels in batches]
+    losses = [loss_function(model(inputs), labels).item() for inputs, labels in batches]
+    model.train(mode)
+    return sum(a * b for a, b in zip(counts, losses, strict=True)) / sum(counts)
+
+
+@wrong("evaluation_loss", "unusual", "counts the padding of the inputs")
+@torch.no_grad()
+def _(model, batches, loss_function, pad_id):
+    mode = model.training
+    model.eval()
+    counts = [int((inputs != pad_id).sum()) for inputs, _ in batches]
+    losses = [loss_function(model(inputs), labels).item() for inputs, labels in batches]
+    model.train(mode)
+    return sum(a * b for a, b in zip(counts, losses, strict=True)) / sum(counts)

@@ -4,8 +4,16 @@ import pytest
 import torch
 
 from transformer_lesson.lessons.lesson_15 import scaling_law as experiment
-from transformer_lesson.lessons.lesson_15.scaling_law import batches, build, resampled, run, stored
+from transformer_lesson.lessons.lesson_15.scaling_law import (
+    batches,
+    build,
+    misfit_at,
+    resampled,
+    run,
+    stored,
+)
 from transformer_lesson.model.parameters import count_product_weights
+from transformer_lesson.training.scaling import ScalingLaw, fit_scaling_law
 
 
 @pytest.mark.slow
@@ -42,3 +50,24 @@ def test_a_sample_has_runs_twice_and_leaves_some_out():
     sample = resampled(grid, 3)
     assert len(sample) == len(grid) and set(sample) < set(grid)
     assert sample == resampled(grid, 3) != resampled(grid, 4)
+
+
+def test_the_misfit_is_that_of_the_fitted_law_and_no_pair_of_exponents_has_a_smaller_one():
+    columns = [[getattr(one, name) for one in stored().grid] for name in ("size", "tokens", "loss")]
+    exponents = [0.2, 0.3, 0.5]
+    law = ScalingLaw(*fit_scaling_law(*columns, exponents))
+    misses = [law.loss(size, tokens) - loss for size, tokens, loss in zip(*columns, strict=True)]
+    tensors = [torch.tensor(one, dtype=torch.float64) for one in columns]
+    misfits = [misfit_at(alpha, beta, *tensors) for alpha in exponents for beta in exponents]
+    assert min(misfits) == misfit_at(law.alpha, law.beta, *tensors)
+    assert min(misfits) == pytest.approx((sum(one**2 for one in misses) / len(misses)) ** 0.5)
+
+
+def test_runs_on_a_law_are_missed_by_nothing():
+    N, D = (
+        10 ** torch.linspace(3, 6, 9, dtype=torch.float64)[order]
+        for order in (range(9), [4, 0, 8, 2, 6, 1, 5, 7, 3])
+    )
+    assert misfit_at(0.4, 0.3, N, D, 1.5 + 40 / N**0.4 + 90 / D**0.3) < 1e-9
+    with pytest.raises(ValueError, match="no weights or no tokens"):
+        misfit_at(0.4, 0.3, 0 * N, D, D)

@@ -1,6 +1,7 @@
 """What learners might write for the exercises of lesson 16."""
 
 import math
+import re
 from itertools import combinations
 
 import torch
@@ -41,3 +42,42 @@ def _(n, c, k):
         return 0.0
     picks = list(combinations([True] * c + [False] * (n - c), k))
     return sum(map(any, picks)) / len(picks)
+
+
+@right("asking")
+def _(write, prompt, calculate):
+    """Recursion, and a pattern for the question."""
+
+    def go(text, left):
+        new = write(text)
+        found = re.search(r"\[([^\[]*)\]\Z", new)
+        if not found:
+            return new
+        new += calculate(found[1])
+        return new + (go(text + new, left - 1) if left > 1 else "")
+
+    return go(prompt, 4)
+
+
+@wrong("asking", "usual", "rindex where nothing opened")
+def _(write, prompt, calculate):
+    text = prompt
+    for _ in range(4):
+        text += write(text)
+        if not text.endswith("]"):
+            break
+        text += calculate(text[text.rindex("[") + 1 : -1])
+    return text.removeprefix(prompt)
+
+
+@wrong("asking", "unusual", "reckons by itself")
+def _(write, prompt, calculate):
+    text = prompt
+    for _ in range(4):
+        new = write(text)
+        text += new
+        if not (new.endswith("]") and "[" in new):
+            break
+        a, plus, b = new[new.rindex("[") + 1 : -1].partition("+")
+        text += f"{int(a or 0) + int(b or 0)}"
+    return text.removeprefix(prompt)

@@ -65,3 +65,12 @@ def test_it_learns_and_known_problems_are_all_that_are_drawn():
     assert additions.share_right(said, known) == 1.0
     assert additions.voted(model, known, k=2).keys() == {"one", "majority", "best"}
     assert torch.equal(*(next(iter(Additions("direct", seed=3))).labels for _ in range(2)))
+
+
+@pytest.mark.parametrize("n_digits", (1, 3, 4))
+def test_the_digits_are_where_the_picture_says_that_they_are_read(n_digits):
+    one = problem(123456 % 10**n_digits, 987654 % 10**n_digits, n_digits, "scratchpad")
+    text = one.prompt + one.answer
+    for both in additions.looks(n_digits):
+        for writes, stands, apart in both:
+            assert text[writes + 1] == text[stands] and writes - stands == apart

@@ -86,7 +86,7 @@ def test_a_turned_reward_is_worth_something_and_equal_ones_teach_nothing(show):
     assert all(one.split(": ")[1].split(",")[0] == one.split()[-1] for one in before)
     page.click("answer 2, reward 0")
     assert page.get("flipped") == [9] and page.title.startswith("A step takes the first")
-    page.click("answer 2, reward 1, turned around")
+    page.click("answer 2, reward 1, flipped")
     assert page.get("flipped") == [] and page.title.endswith("teaches nothing")
 
 

@@ -8,7 +8,9 @@ import torch
 from tests.training.small import weights
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.lessons.lesson_16 import manners
+from transformer_lesson.lessons.lesson_16 import measure_after_pretraining as measure
 from transformer_lesson.text.grammar import habits
+from transformer_lesson.text.pairs import Pair
 
 pytestmark = pytest.mark.slow
 TRANSLATOR, TOKENIZER, *_ = trained_translator()
@@ -67,3 +69,16 @@ def test_the_hasty_reward_does_not_see_order_nor_what_is_missing():
     assert manners.words_found("heute der Hund sieht die alte Katze .", right) == 1
     assert manners.words_found("der Hund .", right) == 1 > manners.words_found("ein Hund .", right)
     assert manners.exactly("der Hund .", right) == 0 < manners.exactly(right, right)
+
+
+def test_third_sentences_are_told_apart():
+    right = "der Hund sieht heute die Katze .", "heute sieht der Hund die Katze ."
+    pair = manners.Preference("today the dog sees the cat .", *right)
+    others = "der Hund sieht morgen die Katze .", "morgen sieht ein Hund die Katze ."
+    kinds = "chosen", "rejected", "another adverb", "other words"
+    found = measure.kinds_of([[*right, *others]], [pair])
+    assert found == dict.fromkeys(kinds, 0.25) | {"adverb first": 0.5}
+    said = "der Hund sieht bald die Katze , weil er schläft ."
+    wenn = Pair("", "wenn der Hund die Katze sieht , schläft er .")
+    found = measure.kinds_of_wenn([wenn.target, said], [wenn, wenn])
+    assert [found[kind] for kind in ("wenn", "its subject", "an adverb")] == [0.5, 0.5, 0.5]

@@ -11,12 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
 from transformer_lesson.exercises.engine.specification import Tried
 
 LONGEST = 1000  # characters quoted from a learner's output or exception
 RAISED = "Your function raised"  # how a message about an exception begins
+
+SWITCHED = """Your function leaves gradients switched off: what is trained after it learns nothing.
+`with torch.no_grad():` switches them on again at its end, or `@torch.no_grad()` above the `def`."""
 
 FOREIGN = (  # folders whose code is not the learner's
     str(Path(__file__).resolve().parents[2]),
@@ -84,17 +88,23 @@ def is_blank(answer: Callable) -> bool:
 def call(answer: Callable, inputs: tuple) -> Any:
     """Return answer(*inputs).
 
-    Warnings are suppressed: the check reports what is wrong, in its own words.
+    Warnings are suppressed: the check reports what is wrong, in its own words. Gradients are
+    switched back to what they were.
 
     Raises:
         NotAttempted: the answer is a stub that raises `NotImplementedError`.
-        Failed: the answer raised anything else, including `SystemExit`, or its trial cannot use
-            what it returned. Only the interrupt button's `KeyboardInterrupt` passes through.
+        Failed: the answer raised anything else, including `SystemExit`, or left gradients switched
+            otherwise, or its trial cannot use what it returned. Only the interrupt button's
+            `KeyboardInterrupt` passes through.
     """
+    switched_on = torch.is_grad_enabled()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), torch.set_grad_enabled(switched_on):
             warnings.simplefilter("ignore")
-            return answer(*inputs)
+            result = answer(*inputs)
+            if torch.is_grad_enabled() != switched_on:
+                raise Failed(SWITCHED, "gradients switched off for all that follows")
+            return result
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -102,7 +112,7 @@ def call(answer: Callable, inputs: tuple) -> Any:
         names = function.__code__.co_names if inspect.isfunction(function) else ()
         if type(error) is NotImplementedError and "NotImplementedError" in names:
             raise NotAttempted from error
-        raise Failed(_explain(error)) from error
+        raise Failed(_explain(error), getattr(error, "mistake", None)) from error
 
 
 def _explain(error: BaseException) -> str:

@@ -4,6 +4,7 @@ A change to one token, head or sentence moves some numbers of a result and leave
 numbers move shows what a function mixes, leaks or ignores, however it is written.
 """
 
+import random
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any, NamedTuple
@@ -52,9 +53,9 @@ class Change(NamedTuple):
 def explain_by_behavior(exercise: Exercise, answer: Callable) -> Explanation | None:
     """Say in a sentence how an answer differs from ours; `None` if nothing can be said.
 
-    Its numbers may be random, a constant multiple of ours, or ours plus a constant. An argument may
-    have no effect. Or a change, or a different order, moves its result where ours stays put, or
-    leaves it where ours moves.
+    It may give something else at each call, a constant multiple of ours, or ours plus a constant.
+    An argument may have no effect. Or a change, or a different order, moves its result where ours
+    stays put, or leaves it where ours moves.
 
     Args:
         exercise: has named axes of distinct sizes.
@@ -62,9 +63,9 @@ def explain_by_behavior(exercise: Exercise, answer: Callable) -> Explanation | N
     """
     numbers = range(exercise.draws)
     for number in numbers:
-        explanation = _at_random(exercise, answer, number)
+        explanation = _not_twice(exercise, answer, number)
         if explanation:
-            return Explanation("a result that is drawn at random", explanation)
+            return explanation
     idle = _without_effect(exercise, answer)
     if idle:
         return idle
@@ -125,16 +126,37 @@ def _another(value: Any, which: int) -> Any:
     return None
 
 
-def _at_random(exercise: Exercise, answer: Callable, number: int) -> str | None:
-    """Report two calls with the same inputs that give different numbers."""
-    inputs = [exercise.make_inputs(Draw(number)) for _ in range(2)]
-    once, again = (_first_tensor(exercise, answer, arguments) for arguments in inputs)
-    if once is None or again is None or same(once, again):
+def _not_twice(exercise: Exercise, answer: Callable, number: int) -> Explanation | None:
+    """Report two calls with the same inputs that give different results: by chance, or by a state.
+
+    What a function draws at random is the same again if it begins from the same seed.
+    """
+    ours = outcome(exercise.tried_reference(), exercise.make_inputs(Draw(number))).result
+    unseeded = [_result(exercise, answer, number) for _ in range(2)]
+    if any(type(one) is not type(ours) or not _comparable(one) for one in unseeded):
         return None
-    return (
-        "Called twice with the same inputs, yours gives different numbers. "
-        "What in it is random? Is a dropout still on?"
+    if same(*unseeded):
+        return None
+    text = "Called twice with the same inputs, yours gives different results. "
+    before = random.getstate()
+    seeded = [_result(exercise, answer, number, seed=0) for _ in range(2)]
+    random.setstate(before)
+    if same(*seeded):
+        text += "What in it is random? Is a dropout still on?"
+        return Explanation("a result that is drawn at random", text)
+    text += (
+        "What does it keep from one call to the next? A list in the line of `def`, such as "
+        "`found=[]`, is made only once; so is what stands outside the function."
     )
+    return Explanation("something kept from one call to the next", text)
+
+
+def _result(exercise: Exercise, answer: Callable, number: int, seed: int | None = None) -> Any:
+    """Return an answer's result on a draw, from a seed if one is given."""
+    if seed is not None:
+        random.seed(seed)
+        torch.manual_seed(seed)
+    return outcome(answer, exercise.make_inputs(Draw(number))).result
 
 
 def _one_number(exercise: Exercise, answer: Callable, number: int) -> Explanation | None:
@@ -171,6 +193,7 @@ def _one_change(exercise: Exercise, answer: Callable, number: int) -> Explanatio
             ]
             leaks = _at_other_indices(exercise, draw, change, leaks)
             leaks = leaks and _not_saturated(exercise, number, change, leaks)
+            leaks = leaks and _not_constant(exercise, number, change, leaks)
             hidden = bool(leaks) and _is_hidden(exercise, number, change, tuple(leaks[0]))
             explanation = _in_words(exercise, draw, change, leaks, oversights, hidden)
             if explanation:
@@ -304,18 +327,31 @@ def _not_saturated(exercise: Exercise, number: int, change: Change, places: list
     return [place for place in places if moves is None or moves[tuple(place)] < STILL]
 
 
+def _not_constant(exercise: Exercise, number: int, change: Change, places: list) -> list:
+    """Return the places where ours moves without a mask if all numbers of all arguments change.
+
+    Where it never moves, the axis is not what keeps a change away.
+    """
+    inputs = _unmasked(exercise, exercise.make_inputs(Draw(number)))
+    others = tuple(_another(one, 0) if isinstance(one, Tensor) else one for one in inputs)
+    pairs = zip(inputs, others, strict=True)
+    whole = change._replace(inputs=tuple(a if b is None else b for a, b in pairs))
+    moves = _moves(exercise, exercise.tried_reference(), inputs, whole)
+    return [one for one in places if moves is None or moves[tuple(one)] > MOVED]
+
+
 def _is_hidden(exercise: Exercise, number: int, change: Change, place: tuple) -> bool:
     """Return whether a mask hides a change from a place: without it, ours moves there."""
-    names = argument_names(exercise)
-
-    def shown(inputs: tuple) -> tuple:
-        pairs = zip(inputs, names, strict=False)
-        return tuple(None if name.endswith("mask") else value for value, name in pairs)
-
-    free = change._replace(inputs=shown(change.inputs))
-    inputs = shown(exercise.make_inputs(Draw(number)))
+    free = change._replace(inputs=_unmasked(exercise, change.inputs))
+    inputs = _unmasked(exercise, exercise.make_inputs(Draw(number)))
     ours = _moves(exercise, exercise.tried_reference(), inputs, free)
     return ours is not None and bool(ours[place] > MOVED)
+
+
+def _unmasked(exercise: Exercise, inputs: tuple) -> tuple:
+    """Return the arguments with `None` for each mask."""
+    pairs = zip(inputs, argument_names(exercise), strict=False)
+    return tuple(None if name.endswith("mask") else value for value, name in pairs)
 
 
 def _in_words(
@@ -333,7 +369,8 @@ def _in_words(
         return Explanation(f"a {noun} of `{change.argument}` that is overlooked", sentence)
     sentence = f"{changed} moves your result at {place}, but must not."
     if hidden:
-        sentence += " The mask hides it there. What does a query get whose keys are all hidden?"
+        sentence += " The mask hides it there. Which of True and False hides? "
+        sentence += "And what does a query get whose keys are all hidden?"
         return Explanation(f"a {noun} that is seen although it is hidden", sentence)
     if f"{change.axis} " in place:
         sentence += f" What belongs to one {noun} reaches another: over which axis do you go?"

@@ -169,7 +169,7 @@ def _add_diagnosis(exercise: Exercise, answer: Callable, report: Report) -> Repo
     explanation = explain(exercise, answer, failure)
     if explanation is None and failure.startswith(RAISED):
         explanation = explain_error(failure)
-    elif explanation is None and not failure.startswith(CHANGES):
+    elif explanation is None and not failure.startswith((CHANGES, TWICE)):
         explanation = explain_by_behavior(exercise, exercise.tried(answer))
     if explanation is None:
         return report
@@ -182,6 +182,7 @@ def _add_diagnosis(exercise: Exercise, answer: Callable, report: Report) -> Repo
 VALUES = "Type and shape are right, the values are not."
 LENGTH = "The type is right, the length is not."
 CHANGES, IN_PLACE = "Your function changes its argument", "an argument changed in place"
+TWICE = "Called twice"  # how a rule's sentence begins that tells what is random
 ONCE = "The same inputs gave another result this time."
 LINES = "Our lines: with − the way that gives what yours gives, with + the right way"
 
@@ -274,6 +275,8 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
     for rule in exercise.invariants:
         broken = rule(_formed_for(rule, exercise, answer, draw), inputs, *yours)
         if broken:
+            if hasattr(rule, "of_many_calls"):  # no single example shows it
+                raise Failed(broken, rule.mistake)
             said = partial(_broken, exercise, answer, rule)
             raise Failed(smallest_example(exercise, answer, draw, said) or broken, rule.mistake)
     if not all(map(same, expected, yours)):

@@ -3,14 +3,15 @@
 Candidates are the exercise's own wrong turns, and families of mistakes possible in any function.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import chain, combinations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformer_lesson.exercises.engine.attempt import Outcome, outcome
 from transformer_lesson.exercises.engine.choosing import fit_together, right_ways, turns, variant
-from transformer_lesson.exercises.engine.compare import same, whole_as_float
+from transformer_lesson.exercises.engine.compare import is_readable, same, whole_as_float
 from transformer_lesson.exercises.engine.families import (
     Member,
     Ours,
@@ -88,6 +89,8 @@ class _Comparison:
         self.valued = sorted(run, key=lambda n: is_right[n])
         self.some_wrong = bool(self.valued) and not is_right[self.valued[0]]
         self.exact = False
+        # a family may make NaN of anything: a logarithm, a root
+        self.nowhere_finite = not any(_some_finite(self.mine[n].result) for n in run)
         # pairs of turns would fit a handful of booleans by chance
         self.telling = any(not isinstance(ours.result, bool) for ours in self.right)
 
@@ -108,7 +111,7 @@ class _Comparison:
 
     def family(self) -> Iterable[tuple[Member]]:
         """Return the first member of a family that fits."""
-        if not self.some_wrong:
+        if not self.some_wrong or self.nowhere_finite:
             return ()
         ours = _ours(self.exercise)
         factor = by_a_factor(self.exercise, ours, self.mine, self.valued)
@@ -120,7 +123,7 @@ class _Comparison:
 
     def own_and_family(self) -> Iterable[tuple[str, Member]]:
         """Return the first wrong turn and family member that fit together."""
-        if not self.some_wrong:
+        if not self.some_wrong or self.nowhere_finite:
             return ()
         ours = _ours(self.exercise)
         for turn in turns(self.exercise.marked):
@@ -170,6 +173,15 @@ class _Comparison:
 def _same_value(one: Outcome, other: Outcome) -> bool:
     """Return whether both return the same; a returned None differs from a raised error."""
     return not one.raised and same(one.result, other.result)
+
+
+def _some_finite(result: Any) -> bool:
+    """Return whether a result holds anything but NaN."""
+    if isinstance(result, list):
+        return any(map(_some_finite, result))
+    if is_readable(result):
+        return not bool(result.isnan().all())
+    return not (isinstance(result, float) and math.isnan(result))
 
 
 def _levels(marked: Callable, n_wrong: int) -> Iterator[list[Taken]]:

@@ -26,6 +26,7 @@ from transformer_lesson.exercises.engine.specification import Draw, Exercise
 WORDS = files("transformer_lesson.exercises").joinpath("families.toml")
 
 FLOATS: dict[str, Callable[[Tensor], Tensor]] = {
+    "zero": torch.zeros_like,
     "negative": torch.neg,
     "absolute": torch.abs,
     "square": torch.square,

@@ -2,19 +2,19 @@
 // once, even while a cell runs; the kernel stores the choice when it is free.
 
 function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
 }
 
 function show(node, html) { // Python has escaped everything but markup
-  if (node.shown === html) return; // or a screen reader repeats it
+  if (node.shown === html) return; // else a screen reader would repeat it
   node.innerHTML = html;
   node.shown = html;
 }
 
-// While it has the focus, JupyterLab's own keys, such as the arrows, do nothing.
+// While a control has the focus, JupyterLab ignores its own keys, such as the arrows.
 function control(tag, attributes, ...children) {
   return element(tag, { ...attributes, "data-lm-suppress-shortcuts": "true" }, ...children);
 }
@@ -46,9 +46,9 @@ class Card {
   }
 
   button(words, press) {
-    const made = control("button", { type: "button" }, words);
-    made.onclick = press;
-    return made;
+    const node = control("button", { type: "button" }, words);
+    node.onclick = press;
+    return node;
   }
 
   get radios() {
@@ -101,10 +101,10 @@ class Card {
       if (i === chosen) label.append(element("small", {}, "your choice"));
       label.append(element("b", {}, right ? "✓" : "✗"));
     });
-    const told = options.filter((option, i) => i === chosen || option.right);
-    told.sort((a, b) => a.right - b.right); // your choice first
-    this.card.classList.add("lesson-decided"); // opens what depends on it
-    show(this.status, told.map(({ right, told }) =>
+    const shown = options.filter((option, i) => i === chosen || option.right);
+    shown.sort((a, b) => a.right - b.right); // the learner's choice first
+    this.card.classList.add("lesson-decided"); // unfolds what depends on the answer
+    show(this.status, shown.map(({ right, told }) =>
       `<p class="${right ? "right" : "wrong"}">${told}</p>`).join(""));
   }
 }

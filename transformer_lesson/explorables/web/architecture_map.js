@@ -1,4 +1,4 @@
-// The Transformer of the paper's figure 1: every part opens its lesson.
+// The Transformer of the paper's figure 1: every part links to its lesson.
 
 import { element, set } from "./draw.js";
 import { frame } from "./frame.js";
@@ -17,7 +17,7 @@ export const ArchitectureMap = (view) => frame(view, {
   },
   draw: drawMap });
 
-// The card of the chosen part: what it does comes first, how it is written after a button.
+// The card of the chosen part: what it does, and behind a button how it is computed.
 function addCard(page) {
   page.link = element("a");
   page.deeper = element("div");
@@ -47,7 +47,7 @@ function drawMap(state, page) {
   return { title: whereItStands(view), said: wholeWords(view, drawWhole(svg, view)) };
 }
 
-// Appends nodes to a parent, in this order, unless they are there already.
+// Appends nodes to a parent, in this order, unless they are its last children already.
 function place(parent, ...nodes) {
   const last = [...parent.children].slice(-nodes.length);
   if (nodes.some((node, i) => node !== last[i])) parent.append(...nodes);
@@ -77,14 +77,14 @@ function fillCard({ card, formula }, name, part) {
   set(fields["p built"], { text: builtWords(part) });
 }
 
-// The way to the lesson that builds it; there is none in that lesson itself.
+// The link to the lesson that builds the part; hidden in that lesson itself.
 function fillLink(link, { lesson, title, file }) {
   const own = decodeURIComponent(location.pathname).includes(`${file}.`);
   set(link, { text: `Open lesson ${lesson}: ${title}`, href: lessonPage(file),
     class: own ? "hide" : null, onclick: (event) => openLesson(event, file) });
 }
 
-// What may follow that lesson, a link each.
+// Links to the notebooks that go deeper than that lesson.
 function fillDeeper(node, notebooks) {
   const links = notebooks.map(({ title, file }) => element("a", {
     text: title, href: lessonPage(file), onclick: (event) => openLesson(event, file) }));
@@ -97,11 +97,11 @@ function builtWords({ exercises, left }) {
   return `To build it, pass ${left.join(", ")}.`;
 }
 
-// A lesson is a page beside the page of another, a notebook beside a notebook.
+// On the site lessons are pages side by side, elsewhere notebooks side by side.
 const lessonPage = (file) =>
   `${file}.${/\/\d\d_\w+\.html$/.test(location.pathname) ? "html" : "ipynb"}`;
 
-// JupyterLab opens a tab; by itself the link would leave the program.
+// In JupyterLab, opens the lesson in a tab; the link itself would leave JupyterLab.
 function openLesson(event, file) {
   const place = /\/lab(?:\/.*)?\/tree\/(.*\/)?[^/]*$/.exec(decodeURIComponent(location.pathname));
   if (!place) return;

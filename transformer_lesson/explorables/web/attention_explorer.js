@@ -1,4 +1,4 @@
-// Attention in the trained translator: who looks at whom, in every head, and how it comes about.
+// Attention in the trained translator: who looks at whom, in every head, and why.
 
 import { chainOf, drawSum } from "./attention_sum.js";
 import { choosable, fitted, layer, put, set, signed, told } from "./draw.js";
@@ -51,7 +51,7 @@ function drawAttention(state, page, { model, tokenizer }) {
   return attentionFacts(look, reading, attended);
 }
 
-// The heads, below them who looks at whom and how that comes, and beside it the sum of the values.
+// The heads; below them who looks at whom, with scores and weights; beside that the values' sum.
 function drawAttentionPanels(page, look) {
   const { svg, width } = page, wide = width >= 720;
   const left = wide ? Math.round(width * 0.58) : width;
@@ -68,7 +68,7 @@ function drawAttentionPanels(page, look) {
   set(svg, { width, height: Math.max(below + products, sum.y + sum.height) });
 }
 
-// Positions of the columns: queries, keys, scores and weights; a row for each word.
+// The layout: columns of queries, keys, scores and weights, with a row for each word.
 function rowsOf({ queries, keys }, width, top, end) {
   const box = Math.min(104, width * 0.18), key = box + Math.min(140, width * 0.2);
   const score = key + box + 12, shares = width - score;
@@ -79,7 +79,7 @@ function rowsOf({ queries, keys }, width, top, end) {
     weight: { x: score + shares * 0.5 + 4, width: shares * 0.5 - 42 } };
 }
 
-// Translates with the knobs turned, and keeps what passed every hook point on the way.
+// Translates with the knobs applied, and keeps what passes the hook points on the way.
 function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
   const ids = sourceIds(tokenizer, reading), seen = new Map();
   const { scaled, temperature, mask } = state;
@@ -87,13 +87,13 @@ function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
   const replace = turned ? turnedWeights(seen, kind, model.config, state) : {};
   const begun = (list) => [model.config.bos_id, ...list.filter((id) => id !== tokenizer.eosId)]
     .slice(0, DRAWN_WRITTEN);
-  const draft = state.mask === "own" ? begun(plain).slice(1) : []; // or it sees what comes later
+  const draft = state.mask === "own" ? begun(plain).slice(1) : []; // else it would see the future
   const written = watched(model, { seen, replace }, () => {
-    const made = turned ? generate(model, ids, LONGEST_WRITTEN, { draft }) : { ids: plain };
-    if (!made.foreseen || made.ids.length > DRAWN_WRITTEN) {
-      model.decode(begun(made.ids), model.encode(ids), ids);
+    const output = turned ? generate(model, ids, LONGEST_WRITTEN, { draft }) : { ids: plain };
+    if (!output.foreseen || output.ids.length > DRAWN_WRITTEN) {
+      model.decode(begun(output.ids), model.encode(ids), ids);
     }
-    return made.ids;
+    return output.ids;
   });
   const logits = seen.get("logits"), texts = (list) => list.map((id) => tokenizer.token(id));
   const target = begun(written);
@@ -105,13 +105,13 @@ function watchAttention(model, tokenizer, { reading, kind, state, plain }) {
     text: shortened(tokenizer.decode(written)), plain: shortened(tokenizer.decode(plain)) };
 }
 
-// A text that runs away, as far as it is drawn.
+// A text, cut off where the drawing ends.
 function shortened(text) {
   const all = text.split(" ");
   return all.length < DRAWN_WRITTEN ? text : `${all.slice(0, DRAWN_WRITTEN - 1).join(" ")} …`;
 }
 
-// What replaces the weights in every layer: softmax of the scores as the knobs want them.
+// Replacements of the weights in every layer: softmax of the scores as the knobs change them.
 function turnedWeights(seen, kind, config, state) {
   const layers = [...Array(config.n_layers).keys()];
   return Object.fromEntries(layers.map((i) => {
@@ -127,14 +127,14 @@ function turnedWeights(seen, kind, config, state) {
 const turnedScores = (scores, { d_model: d, n_heads: n }, { scaled, temperature }) =>
   scores.map((score) => (score * (scaled ? 1 : Math.sqrt(d / n))) / temperature);
 
-// Which query may use which key: where a text is written, the queries are its last words.
+// Which query may use which key; while a text is generated, the queries are its last words.
 function seesBy({ stack, point }, mask, [, queries, keys]) {
   const itself = point === "self_attention", before = itself ? keys - queries : 0;
   const causal = mask === "causal" || (mask === "own" && itself && stack === "decoder");
   return (query, key) => !causal || key <= query + before;
 }
 
-// All that the picture shows of the chosen query, and of the key under the pointer.
+// Everything that the picture shows about the chosen query and the key under the pointer.
 function lookAt({ seen, read, target }, state, kind, config, preview) {
   const queries = kind.stack === "encoder" ? read : target;
   const words = kind.name === "decoder self-attention" ? target : read;

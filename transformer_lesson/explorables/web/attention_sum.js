@@ -1,12 +1,12 @@
-// How a head's result comes: each word's value, as long as its weight makes it, added head to tail.
+// A head's result as a sum: each word's value, times its weight, added head to tail.
 
 import { choosable, fitted, layer, pen, put, textWidth, told } from "./draw.js";
 import { firstLargest, fromLargest } from "./ranking.js";
 
 const LEAST_ADDED = 0.005; // smaller weights are added together, as the last step
 
-// The steps from 0 to the result, the largest weight first: {name, word, from, to, words}, and of
-// each the points in the plane where it begins and ends.
+// The steps from 0 to the result, the largest weight first; a step goes from the point `from` in
+// the plane to the point `to`.
 export function chainOf(keys, output) {
   const plane = planeOf(output, keys), weights = keys.map(({ weight }) => weight);
   const order = fromLargest(weights, keys.length).filter((j) => keys[j].seen);
@@ -33,8 +33,8 @@ function weightedSum(keys, width) {
 const vectorLength = (vector) => Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
 const along = (vector, unit) => vector.reduce((sum, value, i) => sum + value * unit[i], 0);
 
-// A plane to draw vectors in: to the right along the result, upward along what leaves its line the
-// farthest on the way.
+// A plane to draw vectors in: its x axis lies along the result, its y axis along the part of a
+// weighted value that is farthest from that line.
 function planeOf(output, keys) {
   const size = vectorLength(output) || 1, right = [...output].map((value) => value / size);
   const rests = keys.map(({ value }) =>
@@ -44,7 +44,7 @@ function planeOf(output, keys) {
   return (vector) => [along(vector, right), along(vector, up)];
 }
 
-// Maps points of a plane into a rectangle of the page, as large as they fit.
+// Maps points of a plane into a rectangle of the page, as large as possible.
 function fitInto(points, { x, y, width, height }) {
   const ends = [0, 1].map((k) => points.map((point) => point[k]));
   const [left, bottom] = ends.map((values) => Math.min(...values));
@@ -54,7 +54,7 @@ function fitInto(points, { x, y, width, height }) {
     y + height / 2 - (b - (top + bottom) / 2) * scale];
 }
 
-// Every word's value as a faint arrow from 0, and the steps so far as strong ones.
+// Every word's value as a thin line from 0, and the steps so far as arrows.
 export function drawSum(group, look, page, { x, y, width, height }) {
   const { chain, added, keys, queries, query } = look, seen = keys.filter((key) => key.seen);
   const tips = seen.map(({ value }) => chain[0].plane(value));
@@ -105,7 +105,7 @@ function drawValues(group, values, [x, y]) {
 const NOT_YET = { "aria-label": null, role: null, tabindex: null, "data-links": null,
   "data-preview": null, "pointer-events": "none", opacity: 0 };
 
-// An arrow for each step; one that is still to come waits, unseen and without length, at its start.
+// An arrow for each step; one still to come waits at its start, invisible and without length.
 function drawAdded(group, chain, { added, pointed }, spot) {
   put.path(group, "paths", chain, ({ name, from, to, words, rest }, i) => ({
     d: arrow(spot(from), spot(i < added ? to : from)), ...pen("--value", name === pointed ? 5 : 3),
@@ -122,8 +122,8 @@ function arrow([x, y], [u, v]) {
   return `M${x} ${y}L${u} ${v}M${wing(0.5)}L${u} ${v}L${wing(-0.5)}`;
 }
 
-// Words at the moving end, on the arrows, at the values and at 0, each where it covers none of the
-// others; what finds no place is told by its mark alone.
+// Labels of the moving end, the arrows, the values and 0, placed so that they do not overlap. One
+// that finds no place is left out, except at the end.
 function drawSumWords(group, { chain, added }, { values, spot, end, start, text, x, width }) {
   const middle = ({ from, to }) => spot([0, 1].map((k) => (from[k] + to[k]) / 2));
   const arrows = chain.slice(0, added).filter(({ rest }) => !rest).map((step) => ({
@@ -143,7 +143,7 @@ function drawSumWords(group, { chain, added }, { values, spot, end, start, text,
     [one.text, one.x, one.y, `${one.class} middle`]);
 }
 
-// Those labels that find a place beside their point, in their order.
+// The labels that find a free place beside their point; earlier ones choose first.
 function labelsApart(labels, marks, left, right) {
   const taken = [...marks];
   return labels.flatMap((label) => {

@@ -1,4 +1,4 @@
-// One step of a beam search as a tree: what was kept, dropped and finished so far.
+// A beam search up to one step, as a tree: what was kept, dropped and finished so far.
 
 import { fitted, layer, put, textLines, told } from "./draw.js";
 import { lengthNormalized } from "./generation.js";
@@ -8,7 +8,7 @@ const BEAM_BOX = { high: 33, down: 38, drop: 36, top: 22 };
 const MOST_FINISHED = 3; // texts that are written out
 const LENGTH_PENALTY = 0.6;
 
-// Which candidates of the steps 0 to `step` lead to candidate i, itself the last.
+// The indices of the candidates of steps 0 to `step` that lead to candidate i, itself included.
 function beamPath(tree, step, i) {
   const numbers = [i];
   for (let s = step; s > 0; s--) numbers.unshift(tree[s][numbers[0]].parent);
@@ -19,25 +19,25 @@ const beamTokens = (tree, step, i) =>
   beamPath(tree, step, i).map((number, s) => tree[s][number].token);
 
 function finishedBeams({ tree, at }) {
-  const found = tree.slice(0, at + 1).flatMap((level, s) => {
+  const beams = tree.slice(0, at + 1).flatMap((level, s) => {
     const ended = level.map((one, i) => ({ ...one, s, i })).filter(({ finished }) => finished);
     return ended.map((one) => ({
       ...one, score: lengthNormalized(one.logProbability, s + 1, LENGTH_PENALTY) }));
   });
-  return fromLargest(found.map(({ score }) => score), found.length).map((i) => found[i]);
+  return fromLargest(beams.map(({ score }) => score), beams.length).map((i) => beams[i]);
 }
 
 const droppedShown = (beams) => beams > 3 ? 2 : 4;
 
-// A step of the search, with what is finished by then and the words that lead to a candidate.
+// A step of the search, with what has finished by then; `words(s, i)` is a candidate's text.
 function lookOfBeams(decoding) {
   const { tree, token, state } = decoding;
   const words = (s, i) => `“${beamTokens(tree, s, i).map(token).join(" ")}”`;
   return { ...decoding, words, finished: finishedBeams(decoding), beams: state.width };
 }
 
-// Draws the tree up to one step, and returns the best text, how high it is, and what writes down
-// the finished texts at another place, and how high those of the end will be.
+// Draws the tree up to one step. Returns the best text, `written`; the tree's height; `list`, which
+// draws the finished texts at a place; and `listed`, which returns the height of the final ones.
 export function drawBeamTree(group, decoding, { width, preview }) {
   const look = lookOfBeams(decoding), { tree, at } = look;
   const [s, i] = preview?.split(".").map(Number) ?? [at, 0];
@@ -66,7 +66,7 @@ export function beamFacts(decoding) {
 const finishedWords = ({ s, i, logProbability, score }, words) =>
   `normalized ${score.toFixed(2)}, log P ${logProbability.toFixed(2)}: ${words(s, i)}`;
 
-// The newest steps that there is room for, a column each; dropped ones only in the last.
+// The latest steps that there is room for, in columns; dropped candidates only in the last one.
 function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width) {
   const { high, down, drop, top } = BEAM_BOX, [wide, across] = width >= 700 ? [96, 116] : [78, 90];
   const first = Math.max(0, at + 1 - Math.floor((width - 16) / across));
@@ -98,7 +98,7 @@ function drawTreeBoxes(group, { tree, at, token, words, beams }, pointed, width)
   put.label(group, "words", texts, ({ text, small, ...one }) => [
     text, x(one.s) + wide / 2, y(one) + (small ? 28 : 15), small ? "small middle" : "middle",
   ], "name");
-  const all = Math.max(...tree.map((level) => level.length)); // of any step: it stays as high
+  const all = Math.max(...tree.map((level) => level.length)); // of all steps: the height stays
   const dropped = Math.max(0, Math.min(droppedShown(beams), all - beams));
   return top + 8 + down * beams + drop * dropped;
 }

@@ -1,15 +1,15 @@
-// The model and the tokenizer in a checkpoint of the package, from the file's bytes.
+// Reads the model and the tokenizer from the bytes of a checkpoint of the package.
 //
 //     await refuseChanged(bytes);  // a Uint8Array, or a DataView
 //     const { model, tokenizer } = readCheckpoint(bytes);
 //
-// What is wrong with a file is said in one sentence, the message of an error. What is in a file
-// that was not changed, the package checked when it wrote it.
+// If a file cannot be used, an error says why in one sentence. The contents of a file that was not
+// changed are trusted: the package checked them when it wrote it.
 
 import { AttentionOnlyDecoder, Tensor, Transformer } from "./transformer.js";
 import { tokenizerFromJson } from "./tokenizers.js";
 
-const LARGEST = 64; // MB: more would keep a page waiting for seconds
+const LARGEST = 64; // MB: reading more would take seconds
 const VERSION = 2; // of the format, as in the package
 const MODELS = {
   EncoderOnlyTransformer: Transformer,
@@ -28,11 +28,12 @@ export function readCheckpoint({ buffer, byteOffset, byteLength }) {
     tokenizer: tokenizer && tokenizerFromJson(tokenizer) };
 }
 
-// Refuses a file that is too large or was changed after it was written: the package stores a sum
-// of what is in it. A page from another machine without https cannot compute one, and asks nothing.
+// Refuses a file that is too large, or that was changed after it was written: the package stores a
+// checksum in it. A page served from another machine over plain HTTP cannot compute checksums and
+// skips that test.
 export async function refuseChanged({ buffer, byteOffset, byteLength }) {
   if (byteLength > LARGEST * 1e6) {
-    throw new Error(`The model's file has ${Math.ceil(byteLength / 1e6)} MB, but a page reads at ` +
+    throw new Error(`The model's file is ${Math.ceil(byteLength / 1e6)} MB, but a page reads at ` +
       `most ${LARGEST} MB: choose a smaller model.`);
   }
   if (!globalThis.crypto?.subtle) return;
@@ -46,11 +47,11 @@ export async function refuseChanged({ buffer, byteOffset, byteLength }) {
   });
   const all = await new Blob([asciiFacts(metadata), ...summed]).arrayBuffer();
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", all));
-  const found = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  if (found !== checksum) throw unreadable("it was changed after it was written");
+  const computed = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (computed !== checksum) throw unreadable("it was changed after it was written");
 }
 
-// The facts as Python summed them: without the sum, which is the last, and in ASCII.
+// The metadata as Python hashed it: without the checksum, which comes last, and in ASCII.
 function asciiFacts(metadata) {
   const escaped = (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`;
   const text = metadata.transformer_lesson.replace(/, "checksum": "\w*"}$/, "}");
@@ -68,11 +69,11 @@ function tuple(shape) {
 const unreadable = (reason) =>
   new Error(`The model's file cannot be used, ${reason}: write it again with save_checkpoint.`);
 
-// The tensors' names, kinds, shapes and places, and the bytes in which they lie.
+// The header's entries (each tensor's dtype, shape and offsets) and the bytes after the header.
 function parts(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const length = bytes.length < 8 ? Infinity : Number(view.getBigUint64(0, true));
-  if (length > bytes.length - 8) throw unreadable("it is cut off or no safetensors file");
+  if (length > bytes.length - 8) throw unreadable("it is cut off or not a safetensors file");
   const entries = json(new TextDecoder().decode(bytes.subarray(8, 8 + length)), "header");
   return { entries, numbers: bytes.subarray(8 + length) };
 }
@@ -95,14 +96,14 @@ function description(metadata) {
   return { model, tokenizer, checksum };
 }
 
-// A number of 16 bits: sign, exponent and fraction.
+// The value of a half-precision number.
 function half(bits) {
   const sign = bits >> 15 ? -1 : 1, exponent = (bits >> 10) & 31, fraction = (bits & 1023) / 1024;
   if (exponent === 31) return fraction ? NaN : sign * Infinity;
   return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction) : 2 ** -14 * fraction);
 }
 
-// How each kind of number becomes 32 bits; bfloat16 is the first half of them.
+// How each dtype becomes float32; a bfloat16 is the upper half of one.
 const NUMBERS = {
   F64: (buffer) => Float32Array.from(new Float64Array(buffer)),
   F32: (buffer) => new Float32Array(buffer),
@@ -110,19 +111,19 @@ const NUMBERS = {
   BF16: (buffer) =>
     new Float32Array(Uint32Array.from(new Uint16Array(buffer), (bits) => bits << 16).buffer) };
 
-// The model's tensors by name; those of its training stay where they are.
+// The model's tensors by name, without the training state's.
 function weightsOf(entries, numbers) {
   const weights = new Map();
   for (const [name, entry] of Object.entries(entries)) {
     if (!name.startsWith("model.")) continue;
     const { dtype, shape, data_offsets: offsets } = entry;
-    const { buffer } = numbers.slice(...offsets); // a copy: it begins where numbers may begin
+    const { buffer } = numbers.slice(...offsets); // a copy, which is aligned
     weights.set(name.slice("model.".length), new Tensor(shape, NUMBERS[dtype](buffer)));
   }
   return weights;
 }
 
-// A matrix that serves in several places is stored once.
+// Tied matrices are stored once.
 function tied(weights) {
   const first = weights.get("embedding.weight") ?? weights.get("source_embedding.weight");
   const target = weights.get("target_embedding.weight") ?? first;

@@ -1,24 +1,24 @@
 // The board of a clinic: a sick program beside the healthy one, suspects, and probes that cost
-// minutes. Each clinic says what its curve is.
+// minutes. Each clinic describes its own curve.
 
 import { choosable, countOf, fixed, grid, layer, pen, put, textLines, told } from "./draw.js";
 
-const CLINIC_ROW = 24; // pixels from one button to the next: the least for a finger
+const CLINIC_ROW = 24; // pixels from one button to the next: the minimum for a finger
 
-// The control of a clinic: which of its cases is open.
+// The control that chooses the open case.
 export function clinicCases(make, page) {
   const cases = () => page.model.get("cases").map((_, i) => [i + 1, i + 1]);
   const choice = make.choice("Case", "case", cases);
   choice.classList.add("dense");
-  choice.style.flexWrap = "wrap"; // on a phone, too: all cases stay in sight
+  choice.style.flexWrap = "wrap"; // on a phone, too, so that all cases stay visible
   return [choice];
 }
 
-// Draws a clinic's open case. `board` says what its curve is:
+// Draws a clinic's open case. `board` describes its curve:
 //
-//   curve     what it shows; it goes up to `top`, with `ticks` and, below, the steps `labels`
-//   every     steps from one of its points to the next
-//   ends      (case, healthy) => how both ended, in a sentence
+//   curve     its name; the axis goes up to `top`, with `ticks`, and below it are steps, `labels`
+//   every     steps from one point to the next
+//   ends      (case, healthy) => a sentence on how both ended
 export function drawClinic(state, page, board) {
   if (state.missing) return state.missing;
   const { svg, width } = page, now = clinicCase(state), beside = width >= 700;
@@ -86,7 +86,7 @@ function drawClinicAxes(group, { x, y, wide, tall }, board, { across, up }) {
   put.text(group, "names", names);
 }
 
-// A card for each suspect: pressed, it is accused. Returns where they end.
+// A card for each suspect; a click accuses it. Returns where they end.
 function drawSuspects(group, now, { x, y, wide }, page) {
   let top = y + 22;
   const cards = now.suspects.map((one) => {
@@ -114,8 +114,8 @@ function drawSuspects(group, now, { x, y, wide }, page) {
 const suspectMark = ({ name }, { accused, guilty }) =>
   !accused ? "" : name === guilty ? "✓ " : name === accused ? "✗ " : "";
 
-// A button for each probe with its price, and beside it what it measured, once it was pressed or
-// the case is closed.
+// A button for each probe, with its cost and, once it was pressed or the case is closed, with what
+// it measured.
 function drawProbes(group, now, { x, y, wide }, page) {
   const rows = now.rows.map((one, i) => ({ ...one, top: y + 22 + CLINIC_ROW * i }));
   const press = (name) => () => {
@@ -141,7 +141,8 @@ const probeWords = ({ name, cost, asks, unit, sick, right, shown }) => shown
   ? `${name}: ${asks} sick ${sick}, healthy ${right} (${unit})`
   : `${name}, ${minuteWords(cost)}: ${asks}`;
 
-// What the last probe asked; after the verdict the reason and the lines. Returns where it ends.
+// What the last probe measured; after the verdict the reason, and the wrong and the right lines of
+// code. Returns where it ends.
 function drawVerdict(group, now, { x, y, wide }, page) {
   const prose = (text) => textLines(text, wide - 8, 13).map((line) => [line, "size-13"]);
   const indent = Math.min(...[...now.wrong, ...now.right].map((one) => one.search(/\S/)));

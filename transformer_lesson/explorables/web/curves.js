@@ -1,14 +1,14 @@
-// Curves over the steps of a training run: frames below each other, and one place for each step,
-// which tells what every curve has there.
+// Curves over the steps of a training run: frames below each other, and an area for each step,
+// whose label gives every curve's value there.
 
 import { choosable, fitted, grid, layer, pen, put, textWidth, told } from "./draw.js";
 
 const CURVE_COLORS = ["--key", "--query", "--value", "--focus"];
 const CURVE_DASHES = [null, "8 4", "2 4"];
 const CURVE_SIDES = { numbers: 50, names: 190, none: 20 };
-const FEW_POINTS = 40; // so few that each is a dot
+const FEW_POINTS = 40; // up to this many are drawn as dots, too
 
-// A value in four digits; what is no number, such as NaN, is a word already.
+// A value with four significant digits; NaN and infinities are strings already.
 export const curveNumber = (value) =>
   typeof value === "string" ? value : String(Number(value.toPrecision(4)));
 
@@ -17,8 +17,8 @@ export const curveStep = (step) => step.toLocaleString("en-US");
 // Draws frames as wide as `width` and returns where they end.
 //
 //   frames  each {heading, log, high, curves}; a curve is {name, look, points}, where `look` is
-//           the number of its color and `points` are pairs of a step and a value
-//   chosen  the step that is marked, and `choose` what a click on a step does: both or none
+//           the index of its color and dashes, and `points` are [step, value] pairs
+//   chosen  the marked step; `choose`, if given, is called with a step that is clicked
 export function drawCurves(group, frames, { x, y, width, chosen, choose }) {
   const beside = width >= 560, left = x + CURVE_SIDES.numbers;
   const right = x + width - (beside ? CURVE_SIDES.names : CURVE_SIDES.none);
@@ -43,7 +43,7 @@ export function drawCurves(group, frames, { x, y, width, chosen, choose }) {
   return Math.max(top, bottom + 44);
 }
 
-// The lowest and the highest, apart even where there is only one, or none.
+// The lowest and the highest value, but always two different numbers.
 function curveRange(values) {
   if (!values.length) return [1, 2];
   const low = values.reduce((a, b) => Math.min(a, b));
@@ -51,12 +51,12 @@ function curveRange(values) {
   return high > low ? [low, high] : [low, low + (Math.abs(low) || 1)];
 }
 
-// Whether a value has its height in a frame: no NaN, nothing endless, on a log axis only above 0.
+// Whether a value has a height in a frame: not NaN or infinite, and on a log axis above 0.
 const hasHeight = (value, log) =>
   typeof value === "number" && Math.abs(value) < 1e30 && (!log || value > 0);
 
-// A value's height from 0 (bottom) to 1 (top), and round numbers for the axis. It begins at 0
-// or lower; on a log axis at the lowest value.
+// A function from values to heights, 0 (bottom) to 1 (top), and round numbers for the axis, which
+// begins at 0 or lower, or on a log scale at the lowest value.
 function heightsOf(curves, log) {
   const values = curves.flatMap(({ points }) => points.map(([, value]) => value))
     .filter((value) => hasHeight(value, log));
@@ -70,7 +70,7 @@ function heightsOf(curves, log) {
   return { height, ticks: log ? logTicks(10 ** low, 10 ** high) : evenTicks(low, high) };
 }
 
-// Two to six round numbers: 1, 2 or 5 and zeros.
+// Two to six numbers, spaced by 1, 2 or 5 times a power of ten.
 function evenTicks(low, high) {
   const rough = (high - low) / 5, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].find((factor) => factor * power >= 0.999 * rough) * power;
@@ -78,19 +78,19 @@ function evenTicks(low, high) {
   return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
 }
 
-// Round numbers for a log axis: 1, 2, 5, 10, 20, … or, where these are many, powers of ten.
+// Round numbers for a log axis: 1, 2, 5, 10, 20, … or, if those are too many, powers of ten.
 function logTicks(low, high) {
   const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
   const powers = Array.from({ length: last - first + 1 }, (_, i) => 10 ** (first + i));
   const inside = (tick) => low <= tick && tick <= high;
-  const found = powers.flatMap((power) => [power, 2 * power, 5 * power]).filter(inside);
-  if (found.length < 2) return evenTicks(low, high);
+  const ticks = powers.flatMap((power) => [power, 2 * power, 5 * power]).filter(inside);
+  if (ticks.length < 2) return evenTicks(low, high);
   const apart = 1 + Math.floor(powers.length / 7);
-  return found.length <= 6 ? found : powers.filter((_, i) => i % apart === 0).filter(inside);
+  return ticks.length <= 6 ? ticks : powers.filter((_, i) => i % apart === 0).filter(inside);
 }
 
-// One frame. Adds to `places` what each step tells and where its points lie; returns where the
-// names of its curves end.
+// Adds each step's words and the heights of its points to `places`; returns where the names of the
+// curves end.
 function drawCurveFrame(group, { heading, log, high, curves }, room, places) {
   const { x, left, right, top, named } = room, { height, ticks } = heightsOf(curves, log);
   const up = (value) => top + high * (1 - height(value));
@@ -101,7 +101,7 @@ function drawCurveFrame(group, { heading, log, high, curves }, room, places) {
   return drawCurveNames(layer(group, "names"), curves, up, room);
 }
 
-// The curves; few points are dots, too, and a cross marks one without a height.
+// A cross marks a point whose value has no height.
 function drawCurveLines(group, curves, { across, up, log }) {
   put.path(group, "curves", curves, ({ look, points }) => ({
     d: curveLine(points, across, up, log), fill: "none", "stroke-width": 2,
@@ -122,7 +122,7 @@ function curveLook(look) {
   return { stroke: `var(${color})`, "stroke-dasharray": dash };
 }
 
-// A line through the points, with a gap where one has no height.
+// A line through the points, with a gap at each value that has no height.
 function curveLine(points, across, up, log) {
   let next = "M";
   return points.map(([step, value]) => {
@@ -142,7 +142,7 @@ function notePlaces(places, curves, up) {
   }
 }
 
-// Each curve's name and its value at the chosen step, or else the last: at the curve's end where
+// Each curve's name and its value at the chosen or else the last step: beside the curve's end if
 // there is room, or else above the frame.
 function drawCurveNames(group, curves, up, { x, right, top, beside, named, chosen }) {
   const ends = curves.map(({ name, look, points }) => {
@@ -169,8 +169,8 @@ function drawStepNumbers(group, [first, last], { left, right, bottom, across }) 
   put.text(group, "name", [["step", right, bottom + 36, "small end"]]);
 }
 
-// A place for each step, from halfway to the one before to halfway to the one behind: pointed at,
-// it shows a line, and a ring around each of its points.
+// An area for each step, reaching halfway to its neighbors; highlighted, it shows a line and a ring
+// around each of its points.
 function drawCurveSteps(group, places, { left, right, stretches, across }, { chosen, choose }) {
   const top = stretches[0][0], bottom = stretches.at(-1)[1];
   const all = [...places.values()].sort((a, b) => a.step - b.step);

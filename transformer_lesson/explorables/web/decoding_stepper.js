@@ -1,4 +1,4 @@
-// One token after the other: what the model thinks, what a strategy makes of it, what is cached.
+// Token by token: the model's probabilities, what a strategy does with them, and what is cached.
 
 import { beamFacts, drawBeamTree } from "./beam_tree.js";
 import { choosable, fitted, layer, put, set, textWidth, told, wrapped } from "./draw.js";
@@ -40,10 +40,10 @@ function drawDecoding(state, page, { model, tokenizer }) {
   const text = textToGoOnFrom(state.text, vocabulary, model, tokenizer);
   if (typeof text === "string") return text;
   const knobs = { ...state, step: null };
-  const made = remembered(page, "decoding", knobs, () =>
+  const decoding = remembered(page, "decoding", knobs, () =>
     decodingOf(model, tokenizer, text, state, page));
-  page.steps = made.steps;
-  const look = { ...made, state, at: Math.min(state.step, made.steps) - 1, page };
+  page.steps = decoding.steps;
+  const look = { ...decoding, state, at: Math.min(state.step, decoding.steps) - 1, page };
   const drawStep = state.strategy === "beam" ? drawBeamTree : drawNextToken;
   const tokens = layer(page.svg, "tokens"), group = onlyLayer(page, drawStep.name);
   const { width } = page, beside = width >= 700, right = beside ? Math.round(width * 0.32) : width;
@@ -52,11 +52,12 @@ function drawDecoding(state, page, { model, tokenizer }) {
   const place = { x, y: beside ? 0 : height + 8, width: right };
   const high = drawTokens(tokens, look, written, place);
   if (list) list({ ...place, y: high + 6 });
-  const last = tokensPlaced({ ...look, at: made.steps - 1 }, made.ids, place).bottom + 4;
+  const end = { ...look, at: decoding.steps - 1 };
+  const last = tokensPlaced(end, decoding.ids, place).bottom + 4;
   set(page.svg, { width, height: Math.max(height, last + (listed?.(right) ?? 0)) });
   const facts = (at) => decodingFacts({ ...look, at }, text.notes, tokenizer);
   const longest = remembered(page, "facts", knobs, () =>
-    Array.from({ length: made.steps }, (_, at) => facts(at)));
+    Array.from({ length: decoding.steps }, (_, at) => facts(at)));
   return { ...longest[look.at], longest };
 }
 
@@ -66,7 +67,7 @@ function decodingFacts(look, notes, tokenizer) {
   return { title, said: words + textWords(look, tokenizer) };
 }
 
-// The text that is written, as far as it is; a beam's says its picture.
+// The text so far; in a beam search, whose picture shows it, only in the end.
 function textWords({ ids, steps, at, state }, tokenizer) {
   const ended = at === steps - 1;
   if (!ended && state.strategy === "beam") return "";
@@ -74,7 +75,7 @@ function textWords({ ids, steps, at, state }, tokenizer) {
   return ` Written ${ended ? "in the end" : "so far"}: “${text}”.`;
 }
 
-// The layer for one of two drawings; that of the other goes.
+// The layer for one of two drawings; the other's is removed.
 function onlyLayer(page, name) {
   const { layers } = page.svg;
   for (const [other, group] of layers) {
@@ -86,17 +87,17 @@ function onlyLayer(page, name) {
   return layer(page.svg, name);
 }
 
-// Lets the model write, and keeps what it thought at every step.
+// Lets the model write, and keeps the logits or the candidates of every step.
 function decodingOf(model, tokenizer, { ids, translates }, state, page) {
   const start = translates ? [model.config.bos_id] : ids;
   const room = Math.min(page.model.get("max_new_tokens"), model.config.max_len - start.length);
   const token = (id) => tokenizer.token(id);
   if (page.model.get("end") === "softmax") model.run = softmaxAgain;
-  const made = state.strategy === "beam" ? beamSearch(model, ids, room, { width: state.width }) :
+  const output = state.strategy === "beam" ? beamSearch(model, ids, room, { width: state.width }) :
     generate(model, ids, room, { choose: choiceOf(state) });
   model.run = (name, value) => value;
-  return { ...made, start: start.map(token), source: translates ? ids.length : 0, token,
-    steps: (made.tree ?? made.ids).length };
+  return { ...output, start: start.map(token), source: translates ? ids.length : 0, token,
+    steps: (output.tree ?? output.ids).length };
 }
 
 // The bug of lesson 14: probabilities under the name of logits.
@@ -112,7 +113,7 @@ function choiceOf(state) {
   return (logits) => choiceByChance(logits, state, uniform()).chosen;
 }
 
-// How many tokens' keys and values are computed at a step: without a cache it would be all.
+// How many tokens' keys and values a step computes, and how many it reuses.
 function cacheUse({ start, at }) {
   return at === 0 ? { computed: start.length, reused: 0 } :
     { computed: 1, reused: start.length + at - 1 };
@@ -126,7 +127,7 @@ function cacheWords(look) {
   return source ? `${text} Of the source: ${read}; without a cache ${source}.` : text;
 }
 
-// The text so far as tokens, and what is kept of each; returns where they end.
+// The tokens so far, each marked as cached, just read or chosen; returns where they end.
 function drawTokens(group, look, written, { x, y, width }) {
   const { start, at } = look, n = start.length, hidden = hiddenOf(look);
   const { all, sign, labels, places, bottom } = tokensPlaced(look, written, { x, y, width });

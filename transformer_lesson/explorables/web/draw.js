@@ -1,13 +1,14 @@
-// Persistent elements: a picture is described again at each change, and existing elements move.
+// Persistent SVG elements: each change describes the whole picture again, and elements that exist
+// already move to their new places.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-// A new element with attributes; `text` is its text, and names that begin with "on" are handlers.
+// The attribute `text` is the element's text; names that begin with "on" are event handlers.
 export function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  set(made, attributes);
-  made.append(...children);
-  return made;
+  const node = document.createElement(tag);
+  set(node, attributes);
+  node.append(...children);
+  return node;
 }
 
 export function set(node, attributes) {
@@ -24,7 +25,7 @@ export function set(node, attributes) {
   }
 }
 
-// The child of `parent` with this name, made when it is first asked for.
+// The group with this name in `parent`, created on first use.
 export function layer(parent, name, attributes = {}) {
   parent.layers ??= new Map();
   if (!parent.layers.has(name)) {
@@ -35,16 +36,10 @@ export function layer(parent, name, attributes = {}) {
   return group;
 }
 
-// Takes a picture away, with all its layers.
-export function clear(svg) {
-  svg.replaceChildren();
-  svg.layers = null;
-}
-
-// Elements of one kind in a layer of this name, one for each of `data`, in their order. `describe`
-// gives an element's attributes, for a text also as [text, x, y, class, others]; `key`, the name of
-// a property or a function, is what it is known by at the next change; by default its own `key`, or
-// else its place.
+// Keeps one element for each item of `data`, in order, in the layer called `name`. `describe(item,
+// i)` returns the element's attributes, for a text also as [text, x, y, class, others]. `key`, a
+// property name or a function, identifies the element at the next change; the default is the item's
+// own `key`, or else its index.
 //
 //     put.rect(group, "bars", losses, (loss, i) => ({ x: 20 * i, width: 18, height: loss }));
 //     put.label(group, "numbers", losses, (loss, i) => [loss, 20 * i, 12, "small"]);
@@ -55,7 +50,7 @@ export const put = {
   label: (...all) => join("text", (one) => ({ ...written(one), "aria-hidden": "true" }), ...all),
   box: putBoxes };
 
-// Rects with a `word` in their middle, in the style `font`.
+// Rects, each with a `word` in its middle; `font` is the word's class.
 function putBoxes(group, name, data, describe, key) {
   put.rect(group, name, data, (one, i) => {
     const { word, font, ...box } = describe(one, i);
@@ -99,19 +94,19 @@ const keyOrPlace = (one, i) => one?.key ?? i;
 
 const REACHED = ["aria-label", "data-of", "onclick"]; // the pointer goes through everything else
 
-// A line without an area: its color, how thick it is, and its dashes.
+// Attributes of a line that is not filled.
 export const pen = (color, width = 1, dashes = null) =>
   ({ fill: "none", stroke: `var(${color})`, "stroke-width": width, "stroke-dasharray": dashes });
 
-// What makes an element tell something: to the pointer, to the keyboard and to a screen reader.
-// All elements with a link in common light up together.
+// Attributes that give an element a label, for pointer, keyboard and screen reader. Elements with
+// a link in common light up together.
 export const told = (words, links = "") =>
   ({ "aria-label": words, role: "img", tabindex: -1, "data-links": links });
 
-// The same for one that can be chosen.
+// The same for an element that is a button.
 export function choosable(words, chosen, choose, links = "") {
-  const told = { "aria-label": words, tabindex: -1, "data-links": links };
-  return { ...told, role: "button", "aria-pressed": Boolean(chosen) + "", onclick: choose };
+  const common = { "aria-label": words, tabindex: -1, "data-links": links };
+  return { ...common, role: "button", "aria-pressed": Boolean(chosen) + "", onclick: choose };
 }
 
 const ruler = document.createElement("canvas").getContext("2d");
@@ -122,9 +117,9 @@ export function textWidth(text, size = 14, weight = 400) {
   return ruler.measureText(text).width;
 }
 
-// The text, cut with "…" where it is wider than `width` pixels.
+// The text, cut off with "…" if it is wider than `width` pixels.
 export function fitted(text, width, size = 14, weight = 400) {
-  const letters = [...text.slice(0, 400)]; // no picture is wider
+  const letters = [...text.slice(0, 400)]; // no picture has room for more
   if (text.length <= 400 && textWidth(text, size, weight) <= width) return text;
   let [low, high] = [0, letters.length];
   while (low < high) {
@@ -136,7 +131,7 @@ export function fitted(text, width, size = 14, weight = 400) {
   return letters.slice(0, low).join("") + "…";
 }
 
-// The text in lines that are at most `width` pixels wide, broken at spaces.
+// The text in lines of at most `width` pixels, broken only at spaces.
 export function textLines(text, width, size = 14, weight = 400) {
   const lines = [""];
   for (const word of text.split(" ")) {
@@ -147,8 +142,8 @@ export function textLines(text, width, size = 14, weight = 400) {
   return lines;
 }
 
-// Places for words in boxes of these widths, side by side in as many lines as they need, and where
-// the last line ends; `ends` has the numbers of those after which a line ends anyway.
+// Lays out boxes of these widths in as many lines as they need; returns their places and where the
+// last line ends. `ends` lists the indices of boxes after which a new line starts anyway.
 export function wrapped(widths, { x, y, width, high, gap = 4, between = gap, ends = [] }) {
   let left = 0, top = y;
   const places = widths.map((wide, i) => {
@@ -160,7 +155,7 @@ export function wrapped(widths, { x, y, width, high, gap = 4, between = gap, end
   return { places, bottom: top + high };
 }
 
-// Horizontal lines at some values, and the numbers at their left.
+// Horizontal grid lines at these values, with numbers on the left.
 export function grid(group, { left, right }, up, values, words = String) {
   put.path(group, "grid", values, (value) =>
     ({ d: `M${left} ${up(value)}H${right}`, class: "axis" }), words);
@@ -168,32 +163,33 @@ export function grid(group, { left, right }, up, values, words = String) {
     [words(value), left - 7, up(value) + 4, "small end"], words);
 }
 
-// An arc around a point, both angles from the top.
+// The path of an arc around a point; angles are measured clockwise from the top.
 export function arc(x, y, radius, from, to) {
   const at = (angle) => `${x + radius * Math.sin(angle)} ${y - radius * Math.cos(angle)}`;
   return `M${at(from)}A${radius} ${radius} 0 ${to - from > Math.PI ? 1 : 0} 1 ${at(to)}`;
 }
 
-export const countOf = (n, one) => `${n.toLocaleString("en-US")} ${one}${n === 1 ? "" : "s"}`;
+export const countOf = (n, noun) => `${n.toLocaleString("en-US")} ${noun}${n === 1 ? "" : "s"}`;
 
-// A color between two of the style's, as CSS mixes them: for weights from 0 to 1.
+// The color of a weight from 0 to 1.
 export const shade = (weight) =>
   `color-mix(in oklab, var(--full) ${(100 * Math.sqrt(weight)).toFixed(1)}%, var(--none))`;
 
-// A color for a number of either sign, blue above zero and orange below, full at `largest`.
+// The color of a signed number: blue above zero, orange below, strongest at `largest`.
 export function signed(value, largest) {
   const part = (100 * Math.min(1, Math.abs(value) / (largest || 1))).toFixed(1);
   return `color-mix(in oklab, var(${value < 0 ? "--minus" : "--plus"}) ${part}%, var(--none))`;
 }
 
-// Ink that is read on a fill: black on what is light, else white. Both have 4.58:1 at L* = 49.4.
+// The text color on a fill: black if the fill is light, else white. At L* = 49.4 both have a
+// contrast of 4.58:1.
 export const inkOn = (fill) => `lab(from ${fill} calc((49.4 - l) * 100) 0 0)`;
 
 const KEPT = ["fill", "stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity",
   "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility",
   "paint-order"];
 
-// The picture as the text of an SVG file that needs nothing from this page.
+// The picture as a self-contained SVG file.
 export function asFile(svg, title, said) {
   const copy = svg.cloneNode(true), page = getComputedStyle(svg.closest("section"));
   const nodes = copy.querySelectorAll("*");
@@ -218,5 +214,5 @@ export function asFile(svg, title, said) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-// A number with so many digits after the point; what rounds to zero has no sign.
+// Like `toFixed`, but without "-" for what rounds to zero.
 export const fixed = (value, digits) => value.toFixed(digits).replace(/^-(?=[0.]+$)/, "");

@@ -1,4 +1,4 @@
-// Attention opened: queries, keys and values as three colored streams into one matrix.
+// Inside one attention: queries, keys and values as three colored streams that meet in a matrix.
 
 import { choosable, fitted, layer, pen, put, shade, textWidth, told } from "./draw.js";
 import { firstLargest } from "./ranking.js";
@@ -7,9 +7,9 @@ import { headRows, mapShades } from "./small_map.js";
 const KINDS = { 3: ["read", "self_attention"], 4: ["written", "self_attention"],
   5: ["written", "cross_attention"] };
 
-// The attention of a stop, {key, queries, keys, weights, scores, block, head, row, word, other,
-// weight}. Where nothing else is chosen it is that of the last block, of the newest word that is
-// written, and of the head, and of the word that is read, with the clearest look at another word.
+// The attention that a stop shows. What is not chosen is chosen here: the last block; among written
+// words the newest one's row; and the head (and in the encoder the row) that gives the largest
+// weight to another word.
 export function attentionAt(look, state) {
   const [lane, kind] = KINDS[look.stop], part = (name) => look.byName.get(name).value;
   const own = look.sublayers.filter((one) => one.lane === lane && one.kind === kind);
@@ -39,11 +39,11 @@ export function drawStreamsOfAttention(group, look, page) {
   drawStreams(layer(group, "streams"), look, plan);
   drawMatrix(layer(group, "matrix"), look, plan, page);
   drawSoftmax(layer(group, "softmax"), look, plan);
-  const rest = plan.wide ? 0 : plan.end - plan.bottom - 134; // that the model has yet to write
+  const rest = plan.wide ? 0 : plan.end - plan.bottom - 134; // for words still to be written
   return Math.max(plan.end, rest + drawBlocksOfHeads(layer(group, "heads"), look, page, plan));
 }
 
-// Rows and columns have the size that they have when everything has been written.
+// Rows and columns are sized for the finished text, so that they stay while the model writes.
 function matrixPlan({ keys, queries, lane, full, masked }, width) {
   const wide = width >= 700, left = wide ? 112 : 74, panel = wide ? 250 : 0;
   const rows = lane === "written" ? full : queries.length;
@@ -56,7 +56,7 @@ function matrixPlan({ keys, queries, lane, full, masked }, width) {
       { x: 0, y: bottom + 146, width } };
 }
 
-// Q from the left, K from above, V downward to what is taken along, as thick as the weights.
+// Q from the left, K from above, and V down to the weighted sum, as thick as the weights.
 function drawStreams(group, { keys, queries, row, shares, word }, plan) {
   const { left, cell, high, top, bottom } = plan, x = (j) => left + cell * (j + 0.5);
   const middle = top + high * (row + 0.5), sum = [left + plan.across / 2, bottom + 106];
@@ -69,7 +69,7 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
     d: `M${x(key)} ${bottom + 46}C${x(key)} ${bottom + 84} ${sum[0]} ${bottom + 62} ` +
       sum.join(" "),
     ...pen("--value", 1 + 13 * share), "stroke-opacity": 0.75, class: "quiet",
-    ...told(`of the value of “${keys[key]}” it takes ${share.toFixed(3)}`, `key${key}`) }));
+    ...told(`it takes ${share.toFixed(3)} of the value of “${keys[key]}”`, `key${key}`) }));
   const size = plan.wide ? 13 : 12;
   put.label(group, "key words", keys, (one, j) =>
     [fitted(one, cell - 1, size, 600), x(j), 38,
@@ -113,7 +113,7 @@ function drawMatrix(group, look, plan, page) {
     width: cell * keys.length, ...pen("--query", 2) }), () => "row");
 }
 
-// The row's scores and weights below its columns.
+// The scores and weights of the chosen row, below its columns.
 function drawSoftmax(group, { keys, marks, shares, masked, width }, { left, cell, bottom }) {
   const hidden = (j) => masked && shares[j] === 0, digits = cell >= 38 ? 1 : 0;
   const lines = [[`Q · K / √${width}`, (j) => hidden(j) ? "×" : marks[j].toFixed(digits)],
@@ -126,8 +126,8 @@ function drawSoftmax(group, { keys, marks, shares, masked, width }, { left, cell
     bottom + 18 + 20 * i, `number middle${i && shares[j] > 0.5 ? " strong" : ""}`]);
 }
 
-// All heads of all blocks as small matrices, each a button; the formula below. Returns where they
-// end.
+// All heads of all blocks as small matrices, each a button, and below them the formula. Returns
+// where they end.
 function drawBlocksOfHeads(group, { blocks, block, head, width, masked }, page, { panel }) {
   const { x, y, width: room } = panel;
   const across = Math.min(8, blocks[0].shape[0]), side = Math.min(30, room / across - 4);

@@ -1,4 +1,4 @@
-// The forward pass of a typed text, up to the token that comes next.
+// The forward pass over a typed text, up to the token that comes next.
 
 import { remembered } from "./frame.js";
 import { generate, softmax } from "./generation.js";
@@ -7,9 +7,9 @@ import { isInStream, trace } from "./trace.js";
 import { Tensor } from "./transformer.js";
 import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
 
-const FLOW = { read: 16, written: 12 }; // the most tokens that are shown
+const FLOW = { read: 16, written: 12 }; // the most tokens shown
 
-// The pass that a page's text and number of written tokens ask for, or what to change in the text.
+// The pass over a page's text and the tokens written so far, or what to change in the text.
 export function flowFor({ text: typed, written }, page, { model, tokenizer }) {
   const vocabulary = new Set(page.model.get("source_words"));
   const text = textToGoOnFrom(typed, vocabulary, model, tokenizer);
@@ -24,30 +24,29 @@ export function flowFor({ text: typed, written }, page, { model, tokenizer }) {
   });
 }
 
-// What stays the same however much is written: what is read and how, {ids, translates, encoded},
-// and what the model goes on to write, {start, made}, and {end}, the token that ends it, if one
-// does.
+// What does not depend on how many tokens are shown: the input, {ids, translates, encoded}; what
+// the model writes after `start`, {output}; and the token that ends it, if any, {end}.
 function startOf(model, { ids, translates }) {
   const start = translates ? [model.config.bos_id] : ids;
   const encodes = translates || !writes(model);
   const encoded = encodes ? trace(model, () => model.encode(ids)) : undefined;
-  if (!writes(model)) return { ids, translates, encoded, start, made: [], end: [] };
+  if (!writes(model)) return { ids, translates, encoded, start, output: [], end: [] };
   const room = Math.min(FLOW.written, model.config.max_len - start.length);
-  const { ids: made, finished } = generate(model, ids, room);
-  const end = finished ? [made.pop()] : [];
-  return { ids, translates, encoded, start, made, end };
+  const { ids: output, finished } = generate(model, ids, room);
+  const end = finished ? [output.pop()] : [];
+  return { ids, translates, encoded, start, output, end };
 }
 
 const writes = (model) => model.kind !== "EncoderOnlyTransformer";
 
-// Follows the pass that gives the token after those that are written.
-function flowOf(model, tokenizer, { ids, translates, encoded, start, made, end }, written) {
-  const most = made.length, target = [...start, ...made.slice(0, Math.min(written, most))];
+// Traces the pass that predicts the token after those written so far.
+function flowOf(model, tokenizer, { ids, translates, encoded, start, output, end }, written) {
+  const most = output.length, target = [...start, ...output.slice(0, Math.min(written, most))];
   const pass = () => model.decode(target, translates && encoded.returned, ids);
   const token = (id) => inOneLine(tokenizer.token(id)), words = (list) => list.map(token);
   const flow = writes(model) ? trace(model, pass, encoded) : encoded;
   const read = translates ? ids : target;
-  return { ...flow, most, translates, whole: words([...start, ...made, ...end]),
+  return { ...flow, most, translates, whole: words([...start, ...output, ...end]),
     full: start.length + most, writes: writes(model), sublayers: sublayersOf(flow.steps,
       writes(model)), read: words(read), written: words(target), token,
     ids: { read, written: target } };
@@ -55,22 +54,22 @@ function flowOf(model, tokenizer, { ids, translates, encoded, start, made, end }
 
 const SUBLAYER = /^(\w+)\.(\d+)\.(self_attention|cross_attention|feed_forward)\./;
 
-// The sub-layers in the order of computation: {key, kind, block, lane, steps}. `steps` are the
-// numbers of their quantities, the last of them what the stream holds behind the sub-layer.
+// The sub-layers in the order of computation: {key, kind, stack, block, lane, steps}, where `steps`
+// are the indices of their quantities.
 function sublayersOf(steps, writes) {
-  const found = [];
+  const sublayers = [];
   let waiting = []; // norms that come before their sub-layer
   steps.forEach(({ name }, i) => {
     if (/\.norm_\d$/.test(name)) return waiting.push(i);
-    const key = keyOf(name) ?? found.at(-1).key;
-    if (found.at(-1)?.key !== key) found.push({ ...named(key, writes), steps: [] });
-    found.at(-1).steps.push(...waiting, i);
+    const key = keyOf(name) ?? sublayers.at(-1).key;
+    if (sublayers.at(-1)?.key !== key) sublayers.push({ ...named(key, writes), steps: [] });
+    sublayers.at(-1).steps.push(...waiting, i);
     waiting = [];
   });
-  return found;
+  return sublayers;
 }
 
-// The sub-layer to which a quantity belongs; none where it belongs to what came before.
+// The key of a quantity's sub-layer; null if it is the same as for the quantity before.
 function keyOf(name) {
   if (name.includes("embedding.")) return name.split(".")[0];
   if (/^(decoder_norm|logits|probabilities)/.test(name)) return "next";
@@ -89,17 +88,17 @@ const HEADINGS = { embedding: "embedding", feed_forward: "thinks", cross_attenti
 export const headingOf = ({ kind, lane }) =>
   HEADINGS[kind] ?? (lane === "read" ? "looks" : "looks back");
 
-// What the stream of one row is behind a sub-layer.
+// The stream at one row after a sub-layer.
 export const streamBehind = ({ steps }, sublayer, row) =>
   steps[sublayer.steps.findLast((i) => isInStream(steps[i].name))].value.row(row);
 
-// The shares of all words if the output projection read the stream here.
+// The probabilities of all tokens if the output projection read this state of the stream.
 export function sharesRead({ model }, state) {
   const last = model.lastNorm("decoder_norm", new Tensor([1, state.length], state), model.config);
   return [...softmax(model.project("projection", last).row(0))];
 }
 
-// The word that would be written then.
+// The token that would be written from this state.
 export function saidBy(flow, state) {
   const shares = sharesRead(flow, state), best = firstLargest(shares);
   return { word: flow.token(best), share: shares[best] };

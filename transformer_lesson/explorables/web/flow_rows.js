@@ -1,13 +1,13 @@
-// Words as rows of numbers, the answer as it comes block by block, and the likeliest next words.
+// Words as rows of numbers, the next word as it emerges block by block, and the likeliest ones.
 
-import { fitted, layer, put, told } from "./draw.js";
+import { fitted, layer, put, textWidth, told } from "./draw.js";
 import { headingOf, sharesRead, streamBehind } from "./flow_pass.js";
 import { remembered } from "./frame.js";
 import { tensorHref } from "./heat_map.js";
 import { firstLargest } from "./ranking.js";
 import { Tensor } from "./transformer.js";
 
-// Each word, its id or place, and its numbers; at the second stop word, place and their sum.
+// Each word with its embedding; at the second stop also its position's vector and their sum.
 export function drawVectors(group, look, page) {
   const { sublayers, stop, n } = look, wide = page.width >= 700;
   const lanes = sublayers.filter(({ kind }) => kind === "embedding").map(({ key, lane }) => ({
@@ -25,7 +25,6 @@ export function drawVectors(group, look, page) {
   return y;
 }
 
-// The tensors of words, of places and of both together.
 function vectorsOf({ byName, written }, page, key) {
   const [tokens, both] = ["tokens", "output"].map((part) => byName.get(`${key}.${part}`).value);
   const places = remembered(page, `places ${key}`, [page.model.get("text"), written.length], () =>
@@ -69,17 +68,20 @@ export function drawBuilding(group, look, page) {
       const best = firstLargest(shares);
       return { key: one.key, one, share: shares[next.id], best, most: shares[best] };
     }));
-  const high = Math.max(16, Math.min(46, 340 / steps.length)), name = wide ? 220 : 122;
-  const says = wide ? 210 : 104, unit = width - name - says - 56, y = (i) => 50 + high * (i + 0.5);
-  put.text(group, "heads", [["after", 26], [`share of “${fitted(next.word, 90, 12)}”`, name],
-    ["likeliest here", width - says]], ([text, x]) => [text, x, 38, "small"]);
+  const labelOf = (one) => labelOfStep(one, wide);
+  const high = Math.max(16, Math.min(46, 340 / steps.length)), y = (i) => 50 + high * (i + 0.5);
+  const name = wide ? 220 : 36 + Math.max(...steps.map(({ one }) => textWidth(labelOf(one))));
+  const least = width < 320, says = wide ? 210 : least ? 66 : 104; // that has room for a word alone
+  const unit = width - name - says - 56, asked = `share of “${next.word}”`;
+  const room = width - name - says - 12, isRead = textWidth(asked, 12) <= room;
+  put.text(group, "heads", [["after", 26],
+    [isRead ? asked : fitted(`“${next.word}”`, room, 12), name],
+    [least ? "likeliest" : "likeliest here", width - says]], ([text, x]) => [text, x, 38, "small"]);
   put.path(group, "stream", [`M9 18V${y(steps.length - 1)}`], (d) =>
     ({ d, class: "ribbon crossing", "stroke-width": 6, "stroke-opacity": 0.5 }));
-  put.text(group, "word", [`“${written.at(-1)}”`], (text) => [text, 26, 16, "strong"]);
+  put.text(group, "word", [`“${fitted(written.at(-1), width - 46, 14, 600)}”`], (text) =>
+    [text, 26, 16, "strong"]);
   put.circle(group, "dots", steps, (_, i) => ({ cx: 9, cy: y(i), r: 5, fill: "var(--value)" }));
-  const labelOf = ({ kind, block, lane }) => kind === "embedding" ? "embedding" :
-    wide ? `block ${block} ${kind === "cross_attention" ? "looks at the source" :
-      headingOf({ kind, lane })}` : `${block} ${headingOf({ kind, lane })}`;
   put.rect(group, "places", steps, ({ one, share, best, most }, i) => ({
     class: "bar-place", x: 20, y: y(i) - high / 2, width: width - 20, height: high,
     ...told(`after ${labelOf(one)}: “${next.word}” has ${share.toFixed(3)}, likeliest is ` +
@@ -90,13 +92,22 @@ export function drawBuilding(group, look, page) {
   put.label(group, "names", steps, ({ one }, i) => [labelOf(one), 26, y(i) + 5, ""]);
   put.label(group, "shares", steps, ({ share }, i) =>
     [share.toFixed(3), name + 8 + share * unit, y(i) + 4, "number"]);
-  put.label(group, "best", steps, ({ best, most }, i) => [
-    fitted(`${look.token(best)} ${most.toFixed(2)}`, says, 14), width - says, y(i) + 5,
-    best === next.id ? "strong" : ""]);
+  put.label(group, "best", steps, ({ best, most }, i) => {
+    const isNext = best === next.id, word = look.token(best), weight = isNext ? 600 : 400;
+    const all = `${word} ${most.toFixed(2)}`, isWhole = textWidth(all, 14, weight) <= says;
+    return [fitted(isWhole && !least ? all : word, says, 14, weight), width - says, y(i) + 5,
+      isNext ? "strong" : ""];
+  });
   return 50 + high * steps.length + 8;
 }
 
-// The likeliest words, each a bar of its share.
+function labelOfStep({ kind, block, lane }, wide) {
+  if (kind === "embedding") return kind;
+  if (!wide) return `${block} ${headingOf({ kind, lane })}`;
+  const source = kind === "cross_attention" && "looks at the source";
+  return `block ${block} ${source || headingOf({ kind, lane })}`;
+}
+
 export function drawLikeliest(group, look, page) {
   const { best, logits } = look, { width } = page, name = width < 700 ? 100 : 190;
   const unit = width - name - 74, high = 42;

@@ -1,4 +1,4 @@
-// The whole at one look: words in, encoder, decoder, and the word that comes next.
+// The whole model at a glance: words in, encoder, decoder, and the word that comes next.
 
 import { choosable, fitted, layer, pen, put, textLines, textWidth, told,
   wrapped } from "./draw.js";
@@ -9,8 +9,8 @@ const STAGE = { word: 34, band: 72, gap: 28, between: 66, answer: 62, unit: 88, 
 export const percent = (share) => share > 0.995 ? "> 99 %" : share < 0.001 ? "< 0.1 %" :
   `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 
-// The word of what was read at which the last written one looks most, in the mean over the heads of
-// the last block: {j, share}, or nothing where a model has no such attention.
+// The source word that the last written word looks at most, in the mean over the heads of the last
+// cross-attention: {j, share, shares}, or null if the model has none.
 export function litWord({ byName, sublayers }) {
   const crossing = sublayers.findLast(({ kind }) => kind === "cross_attention");
   if (!crossing) return null;
@@ -33,8 +33,7 @@ export function drawStage(group, look, page) {
   return plan.height;
 }
 
-// {read, encoder, decoder, written, answer, height}: places of the words, of the two shapes, and of
-// the word that comes next.
+// The layout: the places of the words, of encoder and decoder, of the next word and of the ribbon.
 function stagePlan(look, width) {
   const { lit, next, writes, whole } = look, size = (word) => textWidth(word, 16, 600) + 18;
   const reads = look.translates || !writes, plan = { width };
@@ -70,7 +69,7 @@ function stagePlan(look, width) {
 const middleBelow = ({ x, y, width, height }) => [x + width / 2, y + height];
 const middleAbove = ({ x, y, width }) => [x + width / 2, y];
 
-// Encoder and decoder as two quiet shapes; a click opens them.
+// Encoder and decoder as two plain shapes; a click goes to their stop of the tour.
 function drawBands(group, look, { encoder, decoder, width, from, to }, page) {
   const { sublayers, translates } = look, blocks = (name) =>
     new Set(sublayers.filter(({ stack }) => stack === name).map(({ block }) => block)).size;
@@ -94,7 +93,7 @@ function drawBands(group, look, { encoder, decoder, width, from, to }, page) {
     [one.text, x(one), one.line, `small${right(one) ? " end" : ""}`]);
 }
 
-// All words go in, thin and pale; one ribbon is lit, from the word that is looked at to the answer.
+// A thin line for each word, and one ribbon from the word that is looked at most to the next word.
 function drawPath(group, look, plan, page) {
   const { read = [], written = [], encoder, decoder, from, to, answer } = plan;
   const down = read.map((box) => middleBelow(box)).map(([x, y]) => `M${x} ${y}V${encoder.y}`);
@@ -122,7 +121,7 @@ function drawPath(group, look, plan, page) {
   if (from) nameLook(group, look, { from, to, under, over, width: plan.width });
 }
 
-// Who looks at whom, beside the lit ribbon, where there is room.
+// Who looks at whom, beside the ribbon, if there is room.
 function nameLook(group, { lit, written, read }, { from, to, under, over, width }) {
   const words = [written.at(-1), read[lit.j]].map((word) => `“${fitted(word, 70, 12)}”`);
   const texts = [words.join(" looks most at "), `${words[0]} looks here`, "looks here"]
@@ -164,7 +163,7 @@ function drawNextWord(group, look, { answer }, page) {
   const { next, written, most, full } = look, { x, y, width, height } = answer;
   const more = written.length < full, wide = Math.min(textWidth(next.word, STAGE.large, 600),
     width - STAGE.unit - 120);
-  const words = `next comes “${next.word}”: ${next.share.toFixed(3)}`;
+  const words = `the next word is “${next.word}”: ${next.share.toFixed(3)}`;
   const write = () => page.set({ written: written.length - (full - most) + 1 });
   put.rect(group, "box", [next], () => ({
     class: "box marked", x, y, width, height, rx: 12,

@@ -1,21 +1,22 @@
-// The frame of every explorable: a title that states what the picture shows, a task, controls, the
-// picture, one sentence made of its numbers, and a button that saves it.
+// The frame of every explorable: a task, controls, a title that states what the picture shows, a
+// button that saves the picture, the picture itself, and one sentence with its numbers.
 
 import { asFile, element, set, textWidth } from "./draw.js";
 import { STYLE } from "./style.js";
 
-const QUICK_MILLISECONDS = 300; // a little longer than a glide
-const SCREEN = { from: 700, high: 620 }; // pixels of a screen, where the picture is so wide
-const BORDER = 4; // pixels around a picture, for borders of elements at its edge
+const QUICK_MILLISECONDS = 300; // slightly longer than a CSS transition
+const SCREEN = { from: 700, high: 620 }; // pixels: a picture at least `from` wide fits into `high`
+const BORDER = 4; // pixels of padding, for the borders of elements at the picture's edge
 
-// Shows an explorable in `el`, by the contract of anywidget, and returns what takes it away.
+// Renders an explorable into `el`, as anywidget expects, and returns the cleanup function.
 //
 //   name      what a screen reader calls it
-//   traits    the names of the model's values on which the picture depends
-//   controls  (make, page) => elements, made by `make.slider` and its like
-//   load      (model) => a promise of what the picture needs and takes a while, such as weights
-//   draw      (state, page, loaded) => {title, said, height}, or a sentence: what is missing;
-//             `longest` lists {title, said} of all that Play passes: the tallest keeps its room
+//   traits    names of the model's values that the picture depends on
+//   controls  (make, page) => elements, created with `make.slider`, `make.choice` and so on
+//   load      (model) => a promise of anything the picture must wait for, such as weights
+//   draw      (state, page, loaded) => {title, said, height, longest}, or a sentence saying what
+//             is missing; `longest`, optional, lists {title, said} of every state that Play
+//             passes, so that there is room for the tallest from the start
 export function frame({ model, el }, { name, traits, controls, load, draw }) {
   const memory = new Map();
   const page = { el, model, memory, preview: null, updates: [], ...elementsOf(el, name) };
@@ -24,7 +25,7 @@ export function frame({ model, el }, { name, traits, controls, load, draw }) {
     page.asked ||= requestAnimationFrame(() => {
       page.asked = 0;
       const room = page.picture.clientWidth - 2 * BORDER;
-      if (room < 0) return; // inside a closed fold: `size` asks again when it opens
+      if (room < 0) return; // in a closed fold: the ResizeObserver redraws once it opens
       page.width = Math.max(240, room);
       const state = Object.fromEntries(traits.map((trait) => [trait, model.get(trait)]));
       fitScreen(page, () => show(page, present(state)));
@@ -53,8 +54,8 @@ export function frame({ model, el }, { name, traits, controls, load, draw }) {
   };
 }
 
-// Draws, and once more if `page.high`, what a screen leaves for the picture, is another one then. A
-// picture that is still a little too tall is shown a little smaller.
+// Draws, and draws again if the picture came out taller than `page.high`, the height that a screen
+// leaves for it, or could be taller. A picture that is still too tall is scaled down.
 function fitScreen(page, drawAndShow) {
   const { section, svg, picture } = page, tall = () => svg.height.baseVal.value;
   const left = () => page.width < SCREEN.from ? Infinity :
@@ -71,8 +72,7 @@ function fitScreen(page, drawAndShow) {
   if (small < 1) [svg.style.width, svg.style.height] = [`${w * small}px`, `${h * small}px`];
 }
 
-// One move glides to its end; of several in quick succession, a slider's for example, each is shown
-// at once.
+// Animates a single change, but not changes in quick succession, as when a slider is dragged.
 function followTheHand(page) {
   const now = performance.now();
   for (const group of page.svg.querySelectorAll(":scope > g:not(.still)")) {
@@ -81,7 +81,7 @@ function followTheHand(page) {
   page.moved = now;
 }
 
-// What `make` gave for an equal key the last time, or else what it gives now; `name` says of what.
+// Memoizes `make` on the page, under `name`, for as long as the key stays equal.
 export function remembered(page, name, key, make) {
   const text = JSON.stringify(key), known = page.memory.get(name);
   if (known?.text === text) return known.value;
@@ -90,7 +90,7 @@ export function remembered(page, name, key, make) {
   return value;
 }
 
-// Says that something is on its way, or what is wrong with it, until it is there.
+// Shows a sentence until the promise resolves; if it is rejected, the error's message stays.
 function wait(page, promise) {
   page.waits = "The model is on its way.";
   const arrive = (loaded) => Object.assign(page, { loaded, waits: "" });
@@ -110,7 +110,7 @@ function elementsOf(el, name) {
   root.adoptedStyleSheets = [style];
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   set(svg, { role: "group", width: 0, height: 0, "aria-describedby": "keys" });
-  const made = {
+  const parts = {
     host, root, svg,
     title: element("h3"),
     task: element("p", { class: "task hide" }),
@@ -119,18 +119,18 @@ function elementsOf(el, name) {
     tip: element("div", { class: "tip", "aria-hidden": "true" }),
     said: element("p", { class: "said", role: "status" }),
     keys: element("p", { id: "keys", text: "Arrow keys move in the picture, Enter chooses." }) };
-  made.picture.append(svg);
+  parts.picture.append(svg);
   const save = element("div", { class: "save" }, "save:",
-    element("button", { type: "button", text: "SVG", onclick: () => savePicture(made, name) }));
-  const section = element("section", { "aria-label": name, "aria-busy": "true" }, made.task,
-    made.controls, element("div", { class: "head" }, made.title, save), made.picture, made.said,
-    made.keys, made.tip);
+    element("button", { type: "button", text: "SVG", onclick: () => savePicture(parts, name) }));
+  const section = element("section", { "aria-label": name, "aria-busy": "true" }, parts.task,
+    parts.controls, element("div", { class: "head" }, parts.title, save), parts.picture, parts.said,
+    parts.keys, parts.tip);
   root.append(section);
   el.append(host);
-  return { ...made, save, section };
+  return { ...parts, save, section };
 }
 
-// One thing to do, with buttons that help, and a tick once it is done.
+// Shows a task with buttons that try values, and a check mark that stays once the task is solved.
 function giveTask(page, { say, shows, when, tries = [] }) {
   if (!say) return;
   const mark = element("b", { class: "mark", role: "status" });
@@ -150,8 +150,8 @@ function giveTask(page, { say, shows, when, tries = [] }) {
   });
 }
 
-// Shows what `draw` returned: a picture's title and sentence, or only a sentence that says what is
-// missing; then the last picture stays, pale, below its title.
+// Shows what `draw` returned: a title and a sentence, or only a sentence that says what is missing;
+// in that case the last picture and its title stay, grayed out.
 function show(page, drawn) {
   const none = typeof drawn === "string", { picture, save } = page;
   const { title, said, height, longest = [] } =
@@ -168,21 +168,22 @@ function show(page, drawn) {
   set(page.section, { "aria-busy": (page.waits && !page.came) || page.work ? "true" : null });
   const stop = page.svg.querySelector('[tabindex="0"]') ?? page.svg.querySelector("[tabindex]");
   if (stop) stop.tabIndex = 0;
-  tell(page, page.told?.isConnected ? page.told : null); // its words may be others now
+  tell(page, page.told?.isConnected ? page.told : null); // its words may have changed
 }
 
-// The room that a page has reserved belongs to the title until the picture is there, which then
-// appears and does not move.
+// Until the picture is there, the title takes the room that the page has reserved, so that nothing
+// below moves when the picture appears.
 function keepRoom({ el, section, title, picture }) {
   picture.classList.add("hide");
   const free = el.clientHeight - section.offsetHeight;
   if (free > 0) title.style.minHeight = `${title.offsetHeight + free}px`;
 }
 
-// What was once as tall keeps that room, and what will be has it: what is below does not jump.
+// Keeps title, picture and sentence as tall as they have ever been, or will be according to
+// `longest`, so that what is below does not jump.
 function keepHigh(page, longest) {
   const { el, title, picture, said, width } = page, parts = [title, picture, said];
-  el.style.minHeight = "0"; // what a page had reserved
+  el.style.minHeight = "0"; // the page had reserved some
   if (page.kept !== width) for (const part of parts) part.style.minHeight = "";
   page.kept = width;
   const room = remembered(page, "room", [width, longest], () => ({
@@ -193,11 +194,11 @@ function keepHigh(page, longest) {
   picture.style.minHeight = `${picture.offsetHeight}px`;
 }
 
-// How tall a part would be with the tallest of these texts, all laid upon each other.
+// How tall a part would be with the tallest of these texts, measured on top of each other.
 function tallest(part, texts) {
   const ruler = part.cloneNode();
   ruler.classList.add("ruler");
-  ruler.style.cssText = `width: ${part.getBoundingClientRect().width}px`; // and no height
+  ruler.style.cssText = `width: ${part.getBoundingClientRect().width}px`; // and no min-height
   ruler.append(...texts.map((text) => element("span", { text })));
   part.after(ruler);
   const high = ruler.offsetHeight;
@@ -212,13 +213,13 @@ function makers(page) {
   return Object.fromEntries(Object.entries(all).map(bound));
 }
 
-// Has `update` called whenever the picture is drawn, and returns the control.
+// Calls `update` whenever the picture is drawn; returns the control.
 function updated(page, node, update) {
   page.updates.push(update);
   return node;
 }
 
-// A control that is there only while a value is this one, or one of these.
+// Shows a control only while the trait has this value, or one of these.
 export function shownWhile(page, trait, values, node) {
   const hidden = () => ![values].flat().includes(page.model.get(trait));
   return updated(page, node, () => node.classList.toggle("hide", hidden()));
@@ -238,20 +239,20 @@ function textField(page, label, trait, attributes = {}) {
   });
 }
 
-// [min, max] or [min, max, step], or what returns them at each change.
+// `ends` is [min, max] or [min, max, step], or a function that returns one of them.
 function endsOf(ends) {
   const [min, max, step = 1] = typeof ends === "function" ? ends() : ends;
   return { min, max, step };
 }
 
-// `format` gives the text of a value.
+// `format` turns a value into text. A value outside of the ends is shown as the nearest end.
 function rangeSlider(page, label, trait, ends, format = String) {
   const input = element("input", { type: "range", autocomplete: "off" });
   const output = element("output");
   input.oninput = () => page.set({ [trait]: Number(input.value) });
   return updated(page, element("label", {}, label, input, output), () => {
     const { min, max, step } = endsOf(ends);
-    const value = Math.max(min, Math.min(max, page.model.get(trait))); // past the last: the last
+    const value = Math.max(min, Math.min(max, page.model.get(trait)));
     keepWide(output, [min, max, step, value], format);
     set(input, { min, max, step, disabled: min === max, "aria-valuetext": format(value) });
     if (Number(input.value) !== value) input.value = value;
@@ -259,7 +260,7 @@ function rangeSlider(page, label, trait, ends, format = String) {
   });
 }
 
-// For one of many whole numbers, typed; what is no number there changes nothing.
+// For typing one of many whole numbers; `now` returns the one to show. Invalid input is ignored.
 function numberField(page, label, trait, ends, now) {
   const input = element("input", { type: "number", autocomplete: "off" });
   input.oninput = () => {
@@ -272,7 +273,7 @@ function numberField(page, label, trait, ends, now) {
   });
 }
 
-// A slider's label has room for its widest text, so that what follows does not move.
+// Reserves room for a slider's widest text, so that what follows does not move.
 function keepWide(output, [min, max, step, now], format) {
   const key = [min, max, step].join(), count = Math.round((max - min) / (step || 1));
   const n = Math.min(99, count);
@@ -292,15 +293,15 @@ function checkBox(page, label, trait) {
   });
 }
 
-// `options` are pairs of a value and its word, or values that are words, or what returns them; a
-// number past the last is the last.
+// `options` are [value, label] pairs or plain values, or a function that returns them. A number
+// above the largest option selects that option.
 function buttonChoice(page, label, trait, options) {
   const group = element("fieldset", {}, element("legend", { text: label })), buttons = [];
   return updated(page, group, () => {
     const all = (typeof options === "function" ? options() : options)
       .map((one) => (Array.isArray(one) ? one : [one, String(one)]));
     const values = all.map(([value]) => value), given = page.model.get(trait);
-    const last = typeof given === "number" ? Math.max(...values) : given; // in any order
+    const last = typeof given === "number" ? Math.max(...values) : given; // options may be unsorted
     const now = given > last ? last : given;
     all.forEach(([value, word], i) => {
       buttons[i] ??= group.appendChild(element("button", { type: "button" }));
@@ -311,14 +312,14 @@ function buttonChoice(page, label, trait, options) {
   });
 }
 
-// Sets what `changes` returns; `state` gives its attributes, such as `disabled`.
+// A click sets the values that `changes` returns; `state` returns attributes, such as `disabled`.
 function actionButton(page, text, changes, state) {
   const onclick = () => page.set(changes());
   const button = element("button", { type: "button", text, onclick });
   return updated(page, button, () => set(button, state()));
 }
 
-// Moves a whole number to its end, one after the other, until it is pressed again.
+// Counts a trait up to its maximum, unless pressed again; at the maximum it starts over.
 function playButton(page, trait, ends, milliseconds = 700) {
   let timer = 0;
   const button = element("button", { type: "button", class: "play" });
@@ -341,16 +342,16 @@ function playButton(page, trait, ends, milliseconds = 700) {
   return updated(page, button, () => set(button, { text: timer ? "❚❚ Pause" : "▶ Play" }));
 }
 
-// What a pointer, a finger or the keyboard reaches in the picture tells itself and lights up what
-// is linked with it; an element with `data-of` represents the place with this link. The whole
-// picture is one stop of the Tab key; arrows move inside it.
+// Lets pointer, finger and keyboard reach the elements of the picture. An element that is reached
+// shows its label and highlights what is linked with it; one with `data-of` stands for the element
+// with that link. The whole picture is one tab stop; arrow keys move inside it.
 function reach(page) {
   const { picture, svg } = page;
   const of = ({ of: link }) => link && svg.querySelector(`[tabindex][data-links="${link}"]`);
   const at = ({ target }) => target.closest?.("[aria-label][tabindex]") ?? of(target.dataset);
   let last = "";
   picture.onpointermove = (event) => {
-    const place = `${event.screenX} ${event.screenY}`; // a resting pointer tells nothing new
+    const place = `${event.screenX} ${event.screenY}`; // elements also move under a resting pointer
     if (place !== last) tell(page, at(event));
     last = place;
   };
@@ -375,7 +376,7 @@ function reach(page) {
   };
 }
 
-// Shows what a place tells, lights what is linked with it, and draws what its preview changes.
+// Shows an element's label, highlights what is linked with it, and redraws if the preview changes.
 function tell(page, node) {
   const links = node?.dataset.links?.split(" ").filter(Boolean) ?? [];
   for (const lit of page.svg.querySelectorAll("[data-lit]")) delete lit.dataset.lit;
@@ -393,8 +394,8 @@ function tell(page, node) {
 
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-// The nearest place in a direction: far aside counts more than far ahead. Places that lie upon each
-// other follow in their order.
+// The nearest element in a direction; sideways distance counts four times. Elements at the same
+// place follow each other in document order.
 function neighbor(node, svg, [dx, dy]) {
   const places = [...svg.querySelectorAll("[tabindex]")], own = places.indexOf(node);
   const [x, y] = middleOf(node);
@@ -425,7 +426,7 @@ function tellTip({ section, tip }, node) {
   tip.style.top = `${above > 0 ? above : box.bottom - frame.top + 8}px`;
 }
 
-// Dark if the surrounding page is dark, in any site or program; returns a function that stops it.
+// Follows the theme of the surrounding page; returns a function that stops it.
 function followTheme(host) {
   const query = matchMedia("(prefers-color-scheme: dark)");
   const look = () => {

@@ -1,13 +1,13 @@
-// Writing with a model of the page, as the package's `generation` does: one text, with a cache.
+// Generation in the page, as in the package's `generation`, for one text at a time, with a cache.
 //
 //     const { ids, logits } = generate(model, source, 20);             // greedy
-//     generate(model, source, 20, { draft: ids });                     // the same, sooner
+//     generate(model, source, 20, { draft: ids });                     // the same, faster
 //     const { ids, tree } = beamSearch(model, source, 20, { width: 3 });
 //     const probabilities = sampleProbabilities(logits[0], { temperature: 0.5, topK: 10 });
 
 import { Cache } from "./transformer.js";
 
-// A model at work on one text: it reads ids and gives logits for the token that comes next.
+// The generation of one text: gives the logits for the token after the ids so far.
 class DecodingSession {
   constructor(model, promptOrSource, maxNewTokens, draft = []) {
     const translates = model.kind === "EncoderDecoderTransformer";
@@ -16,17 +16,17 @@ class DecodingSession {
     this.start = translates ? [model.config.bos_id] : promptOrSource;
     this.source = promptOrSource;
     this.memory = translates ? model.encode(promptOrSource) : null;
-    this.never = model.config.pad_id ?? model.source.pad_id; // <pad> is no token of a text
+    this.never = model.config.pad_id ?? model.source.pad_id; // <pad> is never written
     this.draft = draft.length ? [...this.start, ...draft.slice(0, maxNewTokens)] : [];
     this.ahead = draft.length ? this.read(this.draft, new Cache()) : null;
-    this.foreseen = draft.length > 0; // as long as nothing else had to be read
+    this.foreseen = draft.length > 0; // as long as the text agrees with the draft
   }
 
   read(ids, cache) {
     return this.model.decode(ids, this.memory, this.source, cache);
   }
 
-  // Logits for the token after ids: read ahead with the draft, or else of what the cache lacks.
+  // Logits for the token after ids: from the draft's pass, or else by reading what the cache lacks.
   nextLogits(ids, cache) {
     this.foreseen &&= ids.every((id, i) => id === this.draft[i]);
     const logits = this.foreseen ? this.ahead : this.read(ids.slice(cache.ids.length), cache);
@@ -36,10 +36,10 @@ class DecodingSession {
   }
 }
 
-// Appends the token that `choose` takes from the logits until one ends the text, or there are
+// Appends the tokens that `choose` picks from the logits until one ends the text, or there are
 // maxNewTokens. Returns the new ids and the logits from which each was chosen. A draft of the new
-// ids is read in one pass, which serves as long as what is chosen agrees with it; `foreseen` says
-// whether it was the whole text.
+// ids is read in one pass, whose logits are used as long as the chosen tokens agree with the draft;
+// `foreseen` says whether that pass read the whole text.
 export function generate(
   model, promptOrSource, maxNewTokens, { choose = likeliest, draft = [] } = {}) {
   const session = new DecodingSession(model, promptOrSource, maxNewTokens, draft);
@@ -57,7 +57,7 @@ export function generate(
 
 export const likeliest = (logits) => logits.indexOf(logits.reduce((a, b) => Math.max(a, b)));
 
-// Translates a sentence greedily, with all the room that the model has.
+// Translates a sentence greedily, up to the model's maximal length.
 export function translate(model, tokenizer, sentence) {
   const source = [...tokenizer.encode(sentence), tokenizer.eosId];
   const written = generate(model, source, model.config.max_len - 1);
@@ -65,10 +65,10 @@ export function translate(model, tokenizer, sentence) {
 }
 
 // Keeps the `width` likeliest texts at every step; see the package's `beam_search`. The search ends
-// when no running text can win any more, even if it lost nothing on its way to the last step.
+// when no running text could win, even if all its tokens up to the last step had probability 1.
 //
-// `tree` has for each step its candidates, best first: {parent, token, logProbability, kept,
-// finished}, where `parent` says which candidate of the step before is extended.
+// `tree` has each step's candidates, best first: {parent, token, logProbability, kept, finished},
+// where `parent` is the index of the candidate of the step before that is extended.
 export function beamSearch(
   model, promptOrSource, maxNewTokens, { width = 4, lengthPenalty = 0.6 } = {}) {
   const session = new DecodingSession(model, promptOrSource, maxNewTokens), tree = [];
@@ -92,7 +92,7 @@ export function beamSearch(
   return { ids: ids.slice(session.start.length), logProbability, finished, tree };
 }
 
-// Extends each running beam by its `width` best tokens: no other can be among the best of all.
+// Extends each running beam by its `width` best tokens: no others can be among the best overall.
 function candidates(session, beams, width) {
   const extended = beams.flatMap((beam, parent) => {
     if (beam.finished) return [];
@@ -113,7 +113,7 @@ function candidates(session, beams, width) {
 export const lengthNormalized = (logProbability, length, lengthPenalty) =>
   logProbability / ((5 + length) / 6) ** lengthPenalty;
 
-// The ids of the tokens with the highest logits, the highest first, equals in their order.
+// The ids of the tokens with the highest logits, highest first; ties in order of id.
 function ranked(logits, count = logits.length) {
   const least = new Float64Array(logits).sort()[Math.max(0, logits.length - count)];
   const best = [...logits.keys()].filter((id) => logits[id] >= least);
@@ -151,7 +151,7 @@ export function topPFilter(logits, p) {
 
 const COLDEST = 1e-30; // a lower temperature counts as this one
 
-// The distribution that is drawn from: after temperature, topK and topP, in this order.
+// The distribution to draw from, after temperature, topK and topP, in this order.
 export function sampleProbabilities(logits, { temperature = 1, topK = null, topP = null }) {
   const largest = logits.reduce((a, b) => Math.max(a, b));
   const degrees = Math.max(temperature, COLDEST);

@@ -1,12 +1,12 @@
-// Tensors as small pictures, one pixel a number: blue above zero, orange below, faint near it. The
-// paper shows through, so that they serve in both themes.
+// Tensors as small images, one pixel per number: blue above zero, orange below, and transparent
+// near zero, so that they suit both themes.
 
 const ABOVE = [32, 118, 196], UNDER = [214, 108, 28];
 const easel = document.createElement("canvas");
 const brush = easel.getContext("2d", { willReadFrequently: true });
-const knownHrefs = new WeakMap(); // of tensors' pictures, which are made once
+const knownHrefs = new WeakMap(); // by tensor
 
-// Rows below each other; heads, if any, side by side.
+// A tensor's image: rows below each other; heads, if any, side by side.
 export function tensorHref(tensor) {
   const { shape, width } = tensor, [heads, n] = shape.length === 3 ? shape : [1, shape[0]];
   const place = (h) => ({ h, x: h * width, y: 0 });
@@ -25,7 +25,7 @@ function known(tensor, name, make) {
 export const largestOf = ({ data }) =>
   data.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 
-// A picture of so many pixels with some heads in it, each where its place says.
+// An image of this size, with each head at its place.
 function painted(tensor, width, height, places) {
   const image = new ImageData(width, height), largest = largestOf(tensor), n = tensor.shape.at(-2);
   for (const { h, x, y } of places) {

@@ -1,4 +1,4 @@
-// Replaces Jupyter where there is no kernel: values that can be set and observed.
+// Stands in for Jupyter's widget model in pages without a kernel.
 
 class Values {
   constructor(values) {
@@ -30,7 +30,7 @@ class Values {
 
 const heldWeights = new Map();
 
-// Holds the bytes of a model's weights, which are text in a script of the page.
+// A model's weights, decoded from the base64 in a script of the page.
 function holderOf(key) {
   if (!heldWeights.has(key)) {
     const text = globalThis.explorableWeights?.[key] ?? "";

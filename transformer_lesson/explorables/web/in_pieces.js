@@ -1,8 +1,8 @@
-// Work that takes a while, done in pieces: the page answers in between, and shows what there is.
+// Long work done in pieces: between them the page responds, and draws what there is so far.
 
-const PIECE_MILLISECONDS = 8; // with a picture it stays below 50
+const PIECE_MILLISECONDS = 8; // a piece and a redraw together stay below 50
 
-// Goes through a generator and has the picture drawn as it comes; a later one ends it.
+// Runs a generator to its end, with a redraw after each piece; a later call replaces it.
 export function inPieces(page, work) {
   const end = performance.now() + PIECE_MILLISECONDS;
   page.work = work;
@@ -12,7 +12,7 @@ export function inPieces(page, work) {
 
 function goOn(page, work) {
   if (page.work !== work) return;
-  if (page.asked) { // a picture is due, perhaps of a move: it comes first
+  if (page.asked) { // a redraw is due, perhaps for a click: it comes first
     requestAnimationFrame(() => setTimeout(goOn, 0, page, work));
     return;
   }

@@ -54,7 +54,7 @@ function chosenStep(title, curves, step) {
   return `${title}, step ${curveStep(step)}: ${there.join("; ")}`;
 }
 
-// The point at which a loss is lowest, the first one of several.
+// The first point at which a loss is lowest; undefined for other curves.
 function lowestLoss({ name, points }) {
   const numbers = points.filter(([, value]) => typeof value === "number");
   if (!LOSS_NAMES.includes(name) || !numbers.length) return undefined;

@@ -1,12 +1,12 @@
-// The map: the paper's figure 1, and its two halves, drawn from the bottom to the top.
+// Draws the map: the paper's figure 1, or one of its halves, from the bottom to the top.
 
 import { fitted, layer, pen, put, set, textWidth, told } from "./draw.js";
 import { ARCHITECTURES, boxWords, lessonOf, partSlug, pressed, SUBLAYERS } from "./map_plan.js";
 
-export const ROOM_BESIDE = 700; // of the picture, for the card beside it
+export const ROOM_BESIDE = 700; // pixels of width from which the card is beside the map
 const CARD_ROOM = 274;
 
-// Draws it, and returns how often the chosen part occurs in it.
+// Returns how often the chosen part occurs in the map.
 export function drawWhole(svg, view) {
   const { state, page } = view, { columns } = ARCHITECTURES[state.kind];
   const wanted = columns.length === 2 ? 640 : 340, beside = page.width >= ROOM_BESIDE;
@@ -67,7 +67,7 @@ function placedStack(stack, n, width, height, { wide, outer, inner }) {
   return { ...stack, boxes, x, top, bottom, middle: x + wide / 2, floor: height };
 }
 
-// The frames around what is repeated; their names are vertical, beside the residual paths.
+// The frames around the repeated blocks; their names are vertical, beside the residual paths.
 function drawBlocks(group, placed, view) {
   const { sizes } = view;
   put.rect(group, "frames", placed, ({ side, block, x, top, bottom }) => ({
@@ -82,7 +82,7 @@ function drawBlocks(group, placed, view) {
   }, "side");
 }
 
-// The way up each column, the ways around the sub-layers, and the memory's to the decoder.
+// The lines up each column, around the sub-layers, and from the memory to the decoder.
 function drawPaths(group, placed) {
   const paths = [], heads = [];
   for (const { side, boxes, middle, floor, writes, x } of placed) {
@@ -100,7 +100,7 @@ function drawPaths(group, placed) {
     ({ d: `M${x - 4} ${y + 6} L${x} ${y} L${x + 4} ${y + 6} Z`, fill: "var(--soft)" }));
 }
 
-// A residual path: from below a group of boxes to its sum.
+// A residual path, from below a sub-layer's boxes to its sum.
 function around(boxes, first, middle, side) {
   const sum = boxes.find((box, i) => box.round && i > boxes.indexOf(first));
   const from = first.y + first.tall + 11, to = sum.y + sum.tall / 2;
@@ -142,7 +142,7 @@ function drawBoxes(group, boxes, view) {
   put.label(group, "texts", written);
 }
 
-// The attention inside a box: at its right, or at its foot where columns are narrow.
+// The attention inside a box: on the right, or at the bottom if columns are narrow.
 function insideOf({ key, inside, x, y, wide, tall }, { narrow }) {
   const own = { key: `${key} inside`, part: inside };
   if (narrow) return { ...own, x: x + 5, y: y + tall / 2 + 1, wide: wide - 10, tall: tall / 2 - 5 };
@@ -161,7 +161,7 @@ function boxTexts({ key, part, name, inside, x, y, wide, tall }, view) {
     x: x + room / 2, y: first + step * i, class: `size-${size} middle` }));
 }
 
-// What goes in at the bottom and comes out at the top, and what the encoder hands over.
+// The inputs at the bottom, the outputs at the top, and the encoder's memory.
 function drawEnds(group, placed, { wide, inner, narrow }) {
   const room = wide + 2 * inner + (narrow ? 4 : 0);
   const ends = placed.flatMap(({ side, reads, writes, middle, floor, boxes }) => [

@@ -2,8 +2,10 @@
 
 import { choosable } from "./draw.js";
 
-// What each model reads and writes, column by column; `side` is where the residual paths run.
 const NEXT_TOKEN = "next token probabilities";
+
+// What each model reads and writes, column by column; residual paths run on the left if `side` is
+// -1, on the right if it is 1.
 export const ARCHITECTURES = {
   "encoder-decoder": {
     word: "encoder-decoder",
@@ -18,7 +20,7 @@ export const ARCHITECTURES = {
     word: "decoder-only (GPT)",
     columns: [{ side: 1, block: "GPT block", reads: "token ids so far", writes: NEXT_TOKEN }] } };
 
-// The sub-layers of each block, and the attention inside of them.
+// The sub-layers of each block, each with the attention inside it.
 export const SUBLAYERS = {
   "Encoder block": [["Multi-head attention", "Attention"], ["Feed-forward"]],
   "Decoder block": [["Multi-head attention", "Masked attention"], ["Cross-attention", "Attention"],
@@ -30,7 +32,8 @@ const BOX_COLORS = {
   "Multi-head attention": "--query", "Cross-attention": "--query", "Attention": "--query",
   "Masked attention": "--query", "Feed-forward": "--key" };
 
-// Which parts this model has, in the order of the lessons, and which of them are built.
+// The parts that this model has, in lesson order; `own` has those with exercises, `built` those
+// that the learner has built.
 export function viewOf(state, page) {
   const { columns } = ARCHITECTURES[state.kind], { parts } = state;
   const drawn = new Set(["Token embedding", "Positional encoding", "Add & norm",
@@ -44,7 +47,7 @@ export function viewOf(state, page) {
   return { state, page, parts, names, own, built: own.filter((name) => !parts[name].left.length) };
 }
 
-// What makes a box a button that chooses its part; what is built is painted fuller.
+// Attributes that make a box a button for its part; built parts have a stronger fill.
 export function pressed(name, { page, state, built }, words) {
   const chosen = name === state.part, color = BOX_COLORS[name] ?? "--soft";
   const tint = (percent) => `color-mix(in oklab, var(${color}) ${percent}%, var(--paper))`;
@@ -63,6 +66,5 @@ export function boxWords({ part, name }, { parts }) {
   return `${part}${piece}, lesson ${lesson}: ${built}`;
 }
 
-// A part's lesson, with a mark where it is built.
 export const lessonOf = (part, { parts, built }) =>
   parts[part].lesson + (built.includes(part) ? " ✓" : "");

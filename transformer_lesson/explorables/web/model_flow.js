@@ -1,4 +1,4 @@
-// One word on its way through a model: the whole at one look, and a tour of what happens inside.
+// A word on its way through a model: the whole at a glance, and a tour of what happens inside.
 
 import { fitted, layer } from "./draw.js";
 import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
@@ -25,7 +25,7 @@ function flowControls(make, page) {
   const warm = make.choice("Temperature", "temperature", [0.5, 1, 2]);
   for (const group of [tour, warm]) group.classList.add("dense");
   page.controls.classList.add("close");
-  page.updates.push(() => { // a narrow page has no room for all stops
+  page.updates.push(() => { // if there is no room for all stops, scrolls to the current one
     tour.scrollLeft = (tour.querySelector("[aria-pressed=true]")?.offsetLeft ?? 0) - 100;
   });
   return [
@@ -38,8 +38,8 @@ function flowControls(make, page) {
     shownWhile(page, "stop", WARM, warm)];
 }
 
-// The stops that a model has: one that only reads writes nothing, one that only writes on has
-// nothing else to look at.
+// The stops that a model has: an encoder writes nothing, and a decoder alone has no source to look
+// at.
 function stopsOf(flow) {
   const has = (name) => !flow || flow.sublayers.some(({ key }) => name.test(key));
   const needs = { 3: /^encoder/, 4: /^decoder/, 5: /cross/, 6: /^decoder/, 7: /^next/ };
@@ -62,7 +62,7 @@ function drawFlow(state, page, loaded) {
   return { ...flowFacts(look), height };
 }
 
-// The chosen row; one that was chosen among the written words is left when the model writes on.
+// The chosen row; one among the written words is deselected when their number changes.
 function rowOf(page, { written }, { text, stop, row }) {
   const before = page.wrote, now = { text, n: written.length };
   page.wrote = now;
@@ -113,7 +113,7 @@ const looksAt = ({ word, other, weight }) => `“${word}” looks most at “${o
 const inCode = ({ key, weights }) => `In code: ${key}.weights (${weights.shape.join(", ")}).`;
 const SOFTMAX = "Softmax makes weights of the scores query · key, and by these it takes values.";
 
-// The tour: each stop's name, the caption and the sentence below the picture, and what draws it.
+// The tour: each stop's name, title and sentence, and the function that draws it.
 const TOUR = [
   { name: "whole", title: wholeTitle, says: wholeSentence, draw: drawStage },
   { name: "words in", draw: drawVectors,
@@ -143,7 +143,7 @@ const TOUR = [
     says: (look) => `The last vector gives a logit to each of ${look.logits.length} words, ` +
       `softmax makes shares of them. Next: ${likeliestOf(look)}. The lower the temperature, the surer.` }];
 
-// What is told, and the most that is told while the model writes on.
+// Title and sentence, and the longest that they can become while the model writes on.
 function flowFacts(look) {
   const { whole, notes, best = [], stop } = look, longest = (words) =>
     words.reduce((a, b) => (b.length > a.length ? b : a), "");

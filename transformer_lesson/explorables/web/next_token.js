@@ -1,4 +1,4 @@
-// One choice of a token: the model's probabilities, what the knobs make of them, and the draw.
+// One choice of a token: the model's probabilities, what the knobs do to them, and the draw.
 
 import { fitted, layer, put, told } from "./draw.js";
 import { draw, likeliest, sampleProbabilities, softmax } from "./generation.js";
@@ -6,7 +6,7 @@ import { fromLargest } from "./ranking.js";
 
 const MOST_BARS = 10;
 
-// Numbers in [0, 1) that look like chance, the same ones for the same seed (mulberry32).
+// A seeded generator of pseudorandom numbers in [0, 1): mulberry32.
 export function chance(seed) {
   let state = seed;
   return () => {
@@ -17,14 +17,14 @@ export function chance(seed) {
   };
 }
 
-// The distribution that the knobs leave, and the token that `uniform` draws from it.
+// The distribution after the knobs, and the token that `uniform` draws from it.
 export function choiceByChance(logits, { temperature, top_k: k, top_p: p }, uniform) {
   const topK = k || null, topP = p === 1 ? null : p;
   const final = sampleProbabilities(logits, { temperature, topK, topP });
   return { final, topK, chosen: draw(final, uniform) };
 }
 
-// The same with the distributions before it: the model's own, heated, and cut by top-k alone.
+// The same, with the distributions on the way: the model's own, heated, and cut by top-k alone.
 function stagesOf(logits, state, uniform) {
   const { temperature } = state, last = choiceByChance(logits, state, uniform);
   return { ...last, uniform, model: softmax(logits),
@@ -50,7 +50,7 @@ function lookOfChoice({ logits, state, at, token }) {
   return { ...stages, greedy, rows, columns, cutBy, state };
 }
 
-// Draws one step, and returns what is written and how high it is.
+// Draws one step; returns the written ids and the drawing's height.
 export function drawNextToken(group, decoding, { width }) {
   const look = lookOfChoice(decoding), end = drawStages(group, look, width);
   return { written: decoding.ids, height: drawTheDraw(layer(group, "draw"), look, width, end) };
@@ -68,7 +68,7 @@ export function nextTokenFacts(decoding) {
     said: begin + choiceWords(look, word, own) };
 }
 
-// A probability that is not 0, in words.
+// The text of a probability that is not 0.
 const chanceWords = (share) => share < 0.0005 ? "less than 0.001" : share.toFixed(3);
 
 function choiceWords({ greedy, final, cutBy, uniform, state }, word, own) {
@@ -120,7 +120,7 @@ function drawStageCells(group, cells) {
     [text, low ? x : x + 5 + long, y + (low ? 24 : 15), "small"], key);
 }
 
-// All tokens side by side, each as wide as it is likely, and the number that falls on one of them.
+// The tokens side by side, each as wide as it is likely, and the number that picks one of them.
 function drawTheDraw(group, { greedy, final, chosen, uniform, rows, columns }, width, y) {
   let before = 0;
   const places = greedy ? [] : [...final].map((share) => [before, (before += share)]);

@@ -1,4 +1,4 @@
-// A plane in which queries meet four keys: scores, weights and the mixed value move with the hand.
+// A plane with queries and four keys that can be dragged; scores, weights and mixed values follow.
 
 import { choosable, fitted, fixed, layer, pen, put, textLines, textWidth, told } from "./draw.js";
 import { frame } from "./frame.js";
@@ -24,13 +24,12 @@ function planeControls(make, { model }) {
       make.toggle("divide by √d_k", "root")] : [])];
 }
 
-// What a dot product in the plane is multiplied by: random vectors' products grow like √d_k.
+// The factor of dot products in the plane: those of random vectors grow like √d_k.
 function planeFactor({ d_k, root }) {
   const grown = Math.sqrt(d_k / 2);
   return { grown, factor: root ? grown / Math.sqrt(d_k) : grown };
 }
 
-// Of each query: scores, weights and the mix of the colors.
 function planeLooks(state) {
   const { factor } = planeFactor(state);
   return state.query_points.slice(0, state.heads).map(([x, y]) => {
@@ -103,7 +102,7 @@ function drawPlane(state, page, looks, side) {
 
 const planeQuery = (i, queries) => queries.length > 1 ? `query ${i}` : "query";
 
-// A point follows the pointer that holds it, or moves by Shift and an arrow key.
+// Handlers that drag a point with the pointer, or move it with Shift and an arrow key.
 function planeHands(page, from) {
   const { model, svg } = page;
   const move = (name, [x, y]) => {
@@ -145,7 +144,7 @@ function planeHands(page, from) {
 const planeSpot = (model, name) =>
   model.get(name.startsWith("key") ? "key_points" : "query_points")[Number(name.at(-1))];
 
-// For each query a row for each word: its color, score and weight; beside them what is handed over.
+// For each query a row for each word, with color, score and weight, and beside them the mix.
 function drawPlaneTable(group, { words, colors, query_points }, looks, place) {
   const { left, top, width, row, block } = place, high = row - 8;
   const swatch = Math.min(96, width * 0.2), bars = left + (width < 330 ? 122 : 150);

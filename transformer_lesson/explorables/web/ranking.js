@@ -1,5 +1,5 @@
-// Which number is the largest, by the package's rule for ties: values that agree to within CLOSE
-// are equal, and of equals the first is named. So rounding cannot overturn what a picture says.
+// Which number is the largest, by the package's rule for ties: values within CLOSE of each other
+// are equal, and the first of equals wins. So rounding cannot change what a picture says.
 
 const CLOSE = 1e-4; // relative to the largest
 
@@ -8,7 +8,7 @@ export function firstLargest(values) {
   return values.findIndex((value) => value >= top * (1 - CLOSE * Math.sign(top)));
 }
 
-// The indices of the `count` largest values, largest first, equals in their order.
+// The indices of the `count` largest values, largest first; ties keep their order.
 export function fromLargest(values, count) {
   const left = values.slice(), order = [];
   while (order.length < Math.min(count, values.length)) {

@@ -2,7 +2,7 @@
 
 import { shade } from "./draw.js";
 
-// The cells of the map, those of about the same weight as one path; `rows` are queries' weights.
+// The cells of the map, one path for all of about the same weight; `rows` has a row per query.
 export function mapShades(name, rows, [x, y], side) {
   const paths = new Map(), wide = (side - 8) / rows[0].length, high = (side - 8) / rows.length;
   rows.forEach((row, i) => row.forEach((weight, j) => {

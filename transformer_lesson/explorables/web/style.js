@@ -1,4 +1,4 @@
-// How every explorable looks: ink on paper, one color a role, light and dark by a dozen variables.
+// The style of every explorable: one color per role; variables switch between light and dark.
 
 export const STYLE = `
 :host { display: block; color-scheme: light;
@@ -104,7 +104,7 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .fold { padding: 0 8px; font-size: 14px; border-color: var(--focus); }
 .map h3 { font-size: 15px; }
 .map .card, .more { font-size: 14px; line-height: 1.4; } .card .said { padding: 0; }
-/* words beside a picture, below it where there is no room */
+/* a card beside the picture, or below it if there is no room */
 .beside { display: flex; flex-wrap: wrap; gap: 14px 24px; }
 .card { flex: 1 1 230px; min-width: 0; padding: 10px 14px; border-left: 3px solid var(--focus);
   background: var(--card); border-radius: 0 9px 9px 0; align-self: flex-start; }
@@ -113,7 +113,7 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .more .fold { margin: 0 0 8px; }
 .card code, .more code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px; }
 a { color: var(--key); }
-/* on a phone the controls stay in sight above what they move */
+/* on a phone the controls stay in view above the picture */
 @media (max-width: 640px) { .controls { position: sticky; top: var(--explorable-top, 0px);
   z-index: 1; padding: 6px 0; background: var(--paper); }
   .controls .dense { flex-wrap: nowrap; padding: 2px; overflow-x: auto; }

@@ -1,4 +1,4 @@
-// The package's tokenizers, from the JSON that a checkpoint keeps: the same ids, the same text.
+// The package's tokenizers, from the JSON in a checkpoint: the same ids, the same text.
 //
 //     const tokenizer = tokenizerFromJson(json);
 //     const ids = tokenizer.encode("the child opens the window .");
@@ -6,7 +6,7 @@
 
 const SPECIAL_TOKENS = ["<pad>", "<bos>", "<eos>", "<unk>"];
 
-// Python's \w and \s: letters, numbers and "_", but no combining marks as in other languages' \w
+// Python's \w and \s: letters, numbers and "_", but no combining marks
 const WORD = /[\p{L}\p{N}_]+(?:['’][\p{L}\p{N}_]+)*|[^\p{L}\p{N}_\p{White_Space}\x1c-\x1f]/gu;
 
 // Splits a text into words and punctuation marks; only white space is dropped.
@@ -23,8 +23,8 @@ function escaped(character) {
 // A text as a figure shows it: a space as "␣", a line break as "\n".
 export const visible = (text) => text.replaceAll(" ", "␣").replace(/[\p{C}\p{Z}]/gu, escaped);
 
-// What the three tokenizers share; each has encode(text). `texts` holds each token's text, in order
-// of id.
+// The base of the three tokenizers, which add encode(text) and toText(ids). `texts` holds each
+// token's text, in order of id.
 class Tokenizer {
   padId = 0;
   bosId = 1;
@@ -44,7 +44,6 @@ class Tokenizer {
     return this.toText(ids.filter((id) => !silent.includes(id)));
   }
 
-  // The token of one id as a figure shows it.
   token(id) {
     return visible(this.texts[id]);
   }
@@ -79,7 +78,7 @@ export class CharacterTokenizer extends WordTokenizer {
   }
 }
 
-// The printable character by which byte-level BPE writes each of the 256 bytes (GPT-2).
+// The printable character that stands for each of the 256 bytes in GPT-2's byte-level BPE.
 const CHARACTER_OF_BYTE = new Map();
 const isPlain = (byte) => (byte > 160 ? byte !== 173 : byte > 32 && byte < 127);
 for (let byte = 0; byte < 256; byte++) {
@@ -92,7 +91,7 @@ const BYTE_OF_CHARACTER = new Map([...CHARACTER_OF_BYTE].map(([byte, one]) => [o
 const bytesOf = (piece) => Uint8Array.from(piece, (one) => BYTE_OF_CHARACTER.get(one));
 const WHOLE_CHARACTERS = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-// The character that some bytes write, or null if they write none.
+// The bytes decoded as UTF-8, or null if they are invalid.
 function characterOf(bytes) {
   try {
     return WHOLE_CHARACTERS.decode(bytes);
@@ -101,7 +100,7 @@ function characterOf(bytes) {
   }
 }
 
-// The text of some bytes; one that belongs to no whole character is written like "\xc3".
+// The bytes decoded as UTF-8; one that belongs to no whole character is written like "\xc3".
 function readable(bytes) {
   let text = "";
   for (let i = 0, n; i < bytes.length; i += n ?? 1) {
@@ -111,7 +110,7 @@ function readable(bytes) {
   return text;
 }
 
-// GPT-2's pieces: endings like "'s", then words, numbers and marks with the space before them.
+// GPT-2's pieces: endings like "'s", words, numbers and punctuation, with the space before them.
 const PIECE = new RegExp(
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\p{White_Space}\\p{L}\\p{N}]+" +
     "|\\p{White_Space}+(?!\\P{White_Space})|\\p{White_Space}+",
@@ -132,14 +131,14 @@ export class BytePairTokenizer extends Tokenizer {
     return parts.map((part) => this.ids.get(part));
   }
 
-  // The bytes of each piece that merges never leave, one character a byte.
+  // Merges never cross pieces; each is a list of its bytes, one character per byte.
   split(text) {
     const encoder = new TextEncoder();
     return (text.match(PIECE) ?? []).map((piece) =>
       Array.from(encoder.encode(piece), (byte) => CHARACTER_OF_BYTE.get(byte)));
   }
 
-  // Joins the pair of neighbors that was learned first, the leftmost of equals, while there is one.
+  // Repeatedly merges the adjacent pair that was learned first, the leftmost of equals.
   merged(parts) {
     const rank = (i) => this.ranks.get(`${parts[i]} ${parts[i + 1]}`) ?? Infinity;
     const ranks = parts.slice(1).map((_, i) => rank(i));

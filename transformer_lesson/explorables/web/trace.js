@@ -6,14 +6,15 @@
 import { softmax } from "./generation.js";
 import { Tensor } from "./transformer.js";
 
-const UNNAMED = /\.(W_O|W_2|W_down)$/; // maps whose results are no named quantities of the package
+const UNNAMED = /\.(W_O|W_2|W_down)$/; // projections whose results have no name in the package
 const IN_STREAM = /(^|[._])(output|after_\w+)$/;
 
-// Runs `pass` and keeps what the package names, and beside it what each norm and each map back into
-// the stream gives, by that part's name. A step is {name, value}. The steps come after those of an
-// `earlier` trace, and `returned` is what the pass returned.
+// Runs `pass` and keeps every quantity that the package names, and, named after their parts, the
+// results of pre-norms and of projections back into the stream; logits are followed by the next
+// token's probabilities. A step is {name, value}. The steps come after those of an `earlier` trace;
+// `returned` is what the pass returned.
 export function trace(model, pass, earlier = { steps: [] }) {
-  const steps = [...earlier.steps], made = { model, steps };
+  const steps = [...earlier.steps], flow = { model, steps };
   const methods = Object.getPrototypeOf(model);
   const keep = (name, value) => {
     steps.push({ name, value });
@@ -28,7 +29,7 @@ export function trace(model, pass, earlier = { steps: [] }) {
   }
   model.run = keep;
   try {
-    made.returned = pass();
+    flow.returned = pass();
   } finally {
     for (const method of ["norm", "project"]) delete model[method];
     model.run = (name, value) => value;
@@ -38,8 +39,8 @@ export function trace(model, pass, earlier = { steps: [] }) {
     const shares = Float32Array.from(softmax(logits.value.row(logits.value.rows - 1)));
     keep("probabilities", new Tensor([1, shares.length], shares));
   }
-  return { ...made, byName: new Map(steps.map((step) => [step.name, step])) };
+  return { ...flow, byName: new Map(steps.map((step) => [step.name, step])) };
 }
 
-// Whether a quantity is the stream: what a block adds to, or has added to.
+// Whether a quantity is the residual stream itself, not something computed from it.
 export const isInStream = (name) => IN_STREAM.test(name);

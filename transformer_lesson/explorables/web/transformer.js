@@ -1,14 +1,14 @@
-// The forward pass of the package's three models, in the page: the same names and hook points as
+// The forward pass of the package's models in the page: the same names and hook points as in
 // `transformer_lesson.model`, for one sentence at a time, on Float32Array.
 //
 //     const { model } = readCheckpoint(bytes);              // a .safetensors file of the package
 //     const memory = model.encode(source);                  // (source, d_model)
 //     const logits = model.decode(target, memory, source);  // (target, vocab_size)
 //
-// Every named quantity goes through a hook: `model.run = record(seen)` keeps them all.
+// Every named quantity passes through a hook: `model.run = record(seen)` keeps them all.
 
 export class Tensor {
-  // Numbers in rows: `data` holds them one row after the other, `shape` says how many of what.
+  // `data` holds the numbers in row-major order.
   constructor(shape, data = new Float32Array(shape.reduce((a, b) => a * b, 1))) {
     this.shape = shape;
     this.data = data;
@@ -34,7 +34,7 @@ export class Tensor {
 export const add = (a, b) => a.map((value, i) => value + b.data[i]);
 
 // x (n, in) times the transpose of weight (out, in), plus bias: PyTorch's `nn.Linear`. A pass
-// spends most of its time here: each number that is read serves in four sums, side by side.
+// spends most of its time here, so it computes four outputs for each number of x that it reads.
 export function linear(x, { weight, bias }) {
   const [out, width] = weight.shape, y = new Tensor([...x.shape.slice(0, -1), out]);
   const w = weight.data;
@@ -57,7 +57,7 @@ export function linear(x, { weight, bias }) {
   return y;
 }
 
-// `norm` is "layer", or "rms", which has no mean to subtract and no bias.
+// `norm` is "layer", or "rms", which subtracts no mean and has no bias.
 export function normalize(x, { weight, bias }, { norm, norm_epsilon: epsilon }) {
   const y = new Tensor(x.shape), { width } = x;
   for (let i = 0; i < x.rows; i++) {
@@ -111,7 +111,7 @@ export function mergeHeads(x) {
   return y;
 }
 
-// Q K^T / sqrt(d_head), shape (head, query, key); heads of K are shared by groups of heads of Q.
+// Q K^T / sqrt(d_head), shape (head, query, key); groups of heads of Q share a head of K.
 export function attentionScores(Q, K) {
   const [nHeads, n, dHead] = Q.shape, keys = K.shape[1], group = nHeads / K.shape[0];
   const scores = new Tensor([nHeads, n, keys]), root = Math.sqrt(dHead);
@@ -162,7 +162,7 @@ export function weightedValues(weights, V) {
     for (let i = 0; i < n; i++) {
       const out = heads.row(h * n + i), row = weights.row(h * n + i);
       for (let j = 0, at = first; j < keys; j++, at += width) {
-        if (row[j] === 0) continue; // a hidden key's
+        if (row[j] === 0) continue; // masked
         for (let k = 0; k < width; k++) out[k] += row[j] * V.data[at + k];
       }
     }
@@ -180,13 +180,13 @@ export function sinusoid(position, dModel, base = 10000) {
   return row;
 }
 
-// Radians per token by which each pair of numbers of a query or key turns.
+// The radians per token by which rotary positions turn each pair of numbers.
 export function rotaryFrequencies(dHead, base) {
   const half = dHead / 2;
   return Array.from({ length: half }, (_, j) => Math.exp((-Math.log(base) * j) / half));
 }
 
-// Turns number j of each row together with number j + d_head / 2, the farther the later.
+// Turns numbers j and j + d_head / 2 of each row as a pair, by its frequency times the position.
 export function rotate(x, start, frequencies) {
   const [, n] = x.shape, half = frequencies.length, y = new Tensor(x.shape);
   for (let i = 0; i < x.rows; i++) {
@@ -201,7 +201,7 @@ export function rotate(x, start, frequencies) {
   return y;
 }
 
-// What a stack remembers of the tokens it has read: keys and values by layer, and how many.
+// The ids that a decoder has read so far, and its keys and values, by the attention's name.
 export class Cache {
   constructor() {
     this.ids = [];
@@ -215,7 +215,7 @@ export class Cache {
     return both;
   }
 
-  // A cache that goes on from here by itself: nothing that is kept is ever changed.
+  // A copy that grows independently; tensors can be shared because they are never changed.
   fork() {
     const other = new Cache();
     other.ids = this.ids;
@@ -236,15 +236,15 @@ function joined(old, more) {
 }
 
 export class Transformer {
-  // kind: the Python class; configs: {source, target}; weights: a Map of names to Tensors.
+  // kind: the Python class; configs: {source, target}; weights: a Map from names to Tensors.
   constructor(kind, configs, weights) {
     this.kind = kind;
     this.source = configs.source;
     this.config = configs.target;
     this.weights = weights;
     this.run = (name, value) => value;
-    this.known = new Map(); // outputs of layers that need not be computed, by the layers' names
-    this.first = 0; // position of the first token where positions are sinusoids; null: none is added
+    this.known = new Map(); // outputs of layers that need not be computed, by layer name
+    this.first = 0; // the first token's position if sinusoidal; null: no positions are added
   }
 
   encode(ids) {
@@ -256,7 +256,7 @@ export class Transformer {
     return this.lastNorm("encoder_norm", x, this.source);
   }
 
-  // Logits at each position of the target, (new, vocab_size); with a cache `ids` are the new ones.
+  // Logits at each new position, (new, vocab_size); with a cache, `ids` are only the new ones.
   decode(ids, memory, sourceIds, cache = new Cache()) {
     const both = this.kind === "EncoderDecoderTransformer";
     const start = cache.ids.length, all = [...cache.ids, ...ids], { config } = this;
@@ -294,7 +294,7 @@ export class Transformer {
     return this.run(`${name}.output`, this.placed(name, tokens, ids, start, config));
   }
 
-  // Adds the positions to the tokens' vectors; rotary ones act inside attention instead.
+  // Adds positions to the tokens' vectors, except rotary ones, which act inside attention.
   placed(name, tokens, ids, start, config) {
     if (config.positions === "rotary" || this.first === null) return tokens;
     const learned = this.weights.get(`${name}.positions.weight`);
@@ -306,7 +306,7 @@ export class Transformer {
     return add(tokens, added);
   }
 
-  // `pass` is what every layer needs: {config, sees, cache, start}; `crossing` has the memory too.
+  // `pass` is {config, sees, cache, start}; `crossing`, for cross-attention, has the memory, too.
   block(name, x, pass, crossing = null) {
     const attend = (h) => this.attention(`${name}.self_attention`, h, h, h, pass);
     const cross = (h) =>
@@ -376,8 +376,8 @@ export class Transformer {
   }
 }
 
-// The lesson on induction has a model of attention alone: no norms, no feed-forward networks. Its
-// positions reach the queries and keys of every layer instead of the stream.
+// The model of the lesson on induction: attention only, without norms and feed-forward networks.
+// Positions are added to what queries and keys read in every layer, not to the residual stream.
 export class AttentionOnlyDecoder extends Transformer {
   placed(name, tokens) {
     return tokens;
@@ -408,8 +408,8 @@ function positions(ids, config) {
   return ids.map((id) => Math.max(0, (real += isReal(id, config) ? 1 : 0) - 1));
 }
 
-// What `read` returns while quantities are kept in `seen` and replaced, layers are known, and
-// positions are counted from `first`.
+// Runs `read` while quantities are kept in `seen` and replaced, `known` layers are skipped, and
+// positions are counted from `first`; returns what `read` returns.
 export function watched(
   model, { seen = new Map(), replace = {}, known = new Map(), first = 0 }, read) {
   [model.run, model.known, model.first] = [record(seen, replace), known, first];
@@ -420,7 +420,8 @@ export function watched(
   }
 }
 
-// Keeps every named quantity of the following passes in a Map; `replace` may put another in place.
+// A hook that keeps every named quantity in the Map `seen`. If `replace` has a function of that
+// name, its result takes the quantity's place.
 export function record(seen, replace = {}) {
   return (name, value) => {
     const now = replace[name] ? replace[name](value) : value;

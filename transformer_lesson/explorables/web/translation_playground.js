@@ -1,5 +1,5 @@
 // A typed sentence and its translation: who looked at whom, what else was likely at each step, and
-// what becomes of the rest when another word is forced.
+// how the rest changes when another word is forced.
 
 import { choosable, fitted, layer, put, shade, textWidth, told } from "./draw.js";
 import { frame, remembered } from "./frame.js";
@@ -9,9 +9,9 @@ import { watched } from "./transformer.js";
 import { notesOn, readSentence, sourceIds } from "./typed_sentence.js";
 import { modelOf } from "./weights.js";
 
-const PLAYGROUND = { read: 24, written: 30, rivals: 6 }; // the most that are shown
+const PLAYGROUND = { read: 24, written: 30, rivals: 6 }; // the most shown
 const WHOLE = { forced: [], shown: PLAYGROUND.written };
-const FIRST = [-1, 8]; // the first positions to choose from; before 0 none is added
+const FIRST = [-1, 8]; // the range of the first position; at -1 no positions are added
 
 export const TranslationPlayground = (view) => frame(view, {
   name: "Translation playground",
@@ -47,7 +47,8 @@ function drawPlayground(state, page, { model, tokenizer }) {
   const reading = readSentence(state.sentence, vocabulary, page.model.get("closing"));
   const problem = untranslatable(reading, model) ?? unforceable(state.forced, tokenizer);
   if (problem) return problem;
-  const made = remembered(page, "forced", [reading.tokens, state.forced, state.first], () => {
+  const key = [reading.tokens, state.forced, state.first];
+  const translation = remembered(page, "forced", key, () => {
     const source = sourceIds(tokenizer, reading);
     const room = Math.min(PLAYGROUND.written, model.config.max_len - 1);
     const all = () => generate(model, source, room).ids;
@@ -56,12 +57,12 @@ function drawPlayground(state, page, { model, tokenizer }) {
     const change = { replace, first: !counted ? 0 : state.first < 0 ? null : state.first };
     const free = remembered(page, "free", [source, state.first], () => watched(model, change, all));
     const whole = (silent || counted) && remembered(page, "whole", source, all);
-    const made = translateForced(model, tokenizer, { source, room, free, change }, state.forced);
-    const broken = counted ? made.ids.findIndex((id, i) => id !== whole[i]) : -1;
-    return { ...made, reading, counted, broken, whole: whole && tokenizer.decode(whole) };
+    const own = translateForced(model, tokenizer, { source, room, free, change }, state.forced);
+    const broken = counted ? own.ids.findIndex((id, i) => id !== whole[i]) : -1;
+    return { ...own, reading, counted, broken, whole: whole && tokenizer.decode(whole) };
   });
-  page.steps = made.written.length;
-  const look = lookOfStep(made, state, model.config, page.preview);
+  page.steps = translation.written.length;
+  const look = lookOfStep(translation, state, model.config, page.preview);
   const { svg, width } = page, place = wordsAcross(width, look) ?? wordsDown(width, look);
   drawLookRibbons(layer(svg, "ribbons"), look, place);
   drawRead(layer(svg, "read"), look, place);
@@ -70,7 +71,7 @@ function drawPlayground(state, page, { model, tokenizer }) {
   return { ...playgroundFacts(look), height: Math.max(place.height, end) };
 }
 
-// What is to be changed in a sentence, if anything.
+// What to change in a sentence, or null.
 function untranslatable({ tokens, known, offers }, model) {
   const room = Math.min(PLAYGROUND.read, model.source.max_len - 1), { length } = tokens;
   if (!length) return "There is nothing to translate: type a sentence.";
@@ -89,7 +90,7 @@ function unforceable(forced, tokenizer) {
     "model's vocabulary; choose one of the words that it knows.";
 }
 
-// What makes every head of the encoder hand over zeros.
+// Replacements that make every head of the encoder output zeros.
 function silentEncoder(model) {
   const zeros = (outputs) => {
     outputs.data.fill(0);
@@ -99,41 +100,42 @@ function silentEncoder(model) {
     [`encoder.${i}.self_attention.heads`, zeros]));
 }
 
-// Translates greedily apart from the forced words, and keeps what was likely and looked at.
+// Translates greedily except for the forced words, and keeps probabilities and attention weights.
 function translateForced(model, tokenizer, { source, room, free, change }, forced) {
   const wanted = new Map(forced.map(([step, word]) => [step, tokenizer.vocabulary.get(word)]));
   const draft = free.slice(0, -1).map((id, i) => wanted.get(i) ?? id), seen = new Map();
   let step = 0;
   const choose = (logits) => wanted.get(step++) ?? likeliest(logits);
   const { ids, logits } = watched(model, { ...change, seen }, () => {
-    const made = generate(model, source, room, { choose, draft });
-    const read = [model.config.bos_id, ...made.ids.slice(0, -1)];
-    if (!made.foreseen) model.decode(read, model.encode(source), source);
-    return made;
+    const output = generate(model, source, room, { choose, draft });
+    const read = [model.config.bos_id, ...output.ids.slice(0, -1)];
+    if (!output.foreseen) model.decode(read, model.encode(source), source);
+    return output;
   });
   return { seen, tokenizer, ids, written: ids.map((id) => tokenizer.texts[id]),
     shares: logits.map(softmax), text: tokenizer.decode(ids), free: tokenizer.decode(free) };
 }
 
-// All that the picture shows of one step: that under the pointer, or the chosen one.
-function lookOfStep(made, state, config, preview) {
-  const { written, reading } = made, shown = Math.min(state.shown, written.length);
+// Everything that the picture shows about one step: the one under the pointer, or the chosen one.
+function lookOfStep(translation, state, config, preview) {
+  const { written, reading } = translation, shown = Math.min(state.shown, written.length);
   const chosen = state.word < written.length ? state.word : Math.floor(written.length / 2);
   const at = Number(preview ?? (shown < written.length ? shown - 1 : chosen));
   const head = state.head === null ? null : Math.min(state.head, config.n_heads - 1);
   const where = { layer: Math.min(state.layer, config.n_layers - 1), head };
-  const looks = written.map((_, i) => crossWeights(made.seen, where, i));
-  const shares = made.shares[at], { texts, vocabulary } = made.tokenizer;
+  const looks = written.map((_, i) => crossWeights(translation.seen, where, i));
+  const shares = translation.shares[at], { texts, vocabulary } = translation.tokenizer;
   const rivals = fromLargest([...shares], PLAYGROUND.rivals).map((id) => texts[id]);
   if (!rivals.includes(written[at])) rivals[rivals.length - 1] = written[at];
   const isForced = (i) => state.forced.some(([step]) => step === i);
-  return { ...made, ...where, shown, at, looks, weights: looks[at], forced: state.forced, isForced,
-    first: state.first, read: [...reading.tokens, "<eos>"], known: [...reading.known, true],
-    mark: (i) => (isForced(i) ? " ✎" : i === made.broken ? " ✗" : ""),
+  return { ...translation, ...where, shown, at, looks, weights: looks[at], forced: state.forced,
+    isForced, first: state.first, read: [...reading.tokens, "<eos>"],
+    known: [...reading.known, true],
+    mark: (i) => (isForced(i) ? " ✎" : i === translation.broken ? " ✗" : ""),
     rivals: rivals.map((word) => ({ word, share: shares[vocabulary.get(word)] })) };
 }
 
-// Where one head, or the mean over all, looked when it chose a word.
+// Where one head, or the mean over all, looked when a word was chosen.
 function crossWeights(seen, { layer: number, head }, step) {
   const weights = seen.get(`decoder.${number}.cross_attention.weights`), [all, n] = weights.shape;
   const heads = head === null ? [...Array(all).keys()] : [head];
@@ -141,7 +143,8 @@ function crossWeights(seen, { layer: number, head }, step) {
   return [...rows[0].keys()].map((j) => rows.reduce((sum, row) => sum + row[j], 0) / rows.length);
 }
 
-// The layout if all words fit: read ones in a row above, written ones in a row below.
+// The layout with read words in a row above and written words in a row below; null if they are too
+// wide.
 function wordsAcross(width, { read, written, mark }) {
   const marked = written.map((word, i) => word + mark(i));
   const needed = [read, marked].map((words) => words.map((word) => textWidth(word) + 18));
@@ -163,7 +166,7 @@ function wordsAcross(width, { read, written, mark }) {
     rivals: { x: 0, y: 204, width } };
 }
 
-// The same where a row has no room: in two columns, and the rivals beside or below them.
+// The layout for less room: two columns, with the rivals beside or below them.
 function wordsDown(width, { read, written }) {
   const wide = width >= 720, all = wide ? width * 0.55 : width, box = Math.min(150, all * 0.34);
   const n = Math.max(read.length, written.length), high = Math.max(17, Math.min(34, 300 / n));
@@ -178,7 +181,7 @@ function wordsDown(width, { read, written }) {
     rivals: wide ? { x: all + 40, y: 0, width: width - all - 40 } : { x: 0, y: height, width } };
 }
 
-// From the written words to those that they looked at, the thicker the more.
+// Ribbons from the written words to those that they looked at, as thick as the weights.
 function drawLookRibbons(group, { looks, shown, at }, place) {
   const all = looks.slice(0, shown).flatMap((weights, i) => {
     return weights.map((weight, j) => ({ i, j, weight }));
@@ -189,7 +192,7 @@ function drawLookRibbons(group, { looks, shown, at }, place) {
     "stroke-width": 1 + 13 * weight }), ({ i, j }) => `${i}.${j}`);
 }
 
-// Words in boxes; `describe` adds each box's other properties; some words are followed by a mark.
+// Words in boxes; `describe` returns a box's other attributes, `mark` what follows a word.
 function drawBoxedWords(group, words, box, describe, mark = () => "") {
   put.box(group, "boxes", words, (word, i) => ({
     rx: 6, ...box(i), word: fitted(word + mark(i), box(i).width - 8), ...describe(word, i) }));
@@ -215,7 +218,7 @@ function drawWritten(group, look, place, page) {
     "data-preview": i,
     "stroke-dasharray": i === broken ? "4 3" : null,
     ...choosable(`word ${i + 1}, “${word}”${isForced(i) ? ", forced" : ""}` +
-      `${i === broken ? ", the first other word" : ""}`, i === at,
+      `${i === broken ? ", the first that differs" : ""}`, i === at,
       () => page.set({ word: i, shown: PLAYGROUND.written }), `read${firstLargest(looks[i])}`),
   }), mark);
 }
@@ -247,7 +250,8 @@ function drawRivals(group, look, page, { x, y, width }) {
   return y + 24 + 31 * rows;
 }
 
-// Forces a word at the step that is looked at; what was forced after it was meant for another text.
+// Forces a word at the step that is shown, unless the model prefers it anyway. Words forced after
+// it are dropped, because they were meant for another text.
 function force(page, { forced, at, rivals }, word) {
   const before = forced.filter(([step]) => step < at), own = word === rivals[0].word;
   page.set({ ...WHOLE, word: at, forced: own ? before : [...before, [at, word]] });

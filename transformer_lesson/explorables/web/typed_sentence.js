@@ -1,12 +1,13 @@
-// Reading what somebody typed: the words that a translator knows, and what to say of the rest.
+// Reads typed text: the words that a model knows, and what to say about the rest.
 
 import { words } from "./tokenizers.js";
 
-const MOST_OFFERS = 2; // unknown words that are told apart
+const MOST_OFFERS = 2; // unknown words that are named; the rest are counted
 
-// The words of a sentence as the vocabulary (a Set) has them: "The" is read as "the", "doesn't" as
-// "does not". Returns {tokens, known, changes, offers}: for each token whether it is known, and in
-// sentences what was changed, and similar words for those that are not known.
+// The words of a sentence as the vocabulary (a Set) spells them: "The" is read as "the", "doesn't"
+// as "does not". Returns {tokens, known, changes, offers}: `known` says for each token whether the
+// vocabulary has it; `changes` and `offers` are sentences that tell what was changed and which
+// words are similar to unknown ones.
 export function readSentence(text, vocabulary, closing) {
   const read = words(text.replace(/\p{C}/gu, (one) => (/\s/.test(one) ? one : "")));
   const spelled = read.map((word) => [word, spelledAs(word, vocabulary)]);
@@ -22,7 +23,7 @@ export function readSentence(text, vocabulary, closing) {
     offers: offersFor(unknown, vocabulary) };
 }
 
-// What to tell below a picture of words that were read otherwise or that a model does not know.
+// Notes for below a picture, on words that were respelled or are unknown.
 export function notesOn({ changes, offers }) {
   const guess = "For a word that it does not know the model reads <unk>: it can only guess.";
   return [...changes, ...offers, ...(offers.length ? [guess] : [])];
@@ -34,7 +35,7 @@ function offersFor(unknown, vocabulary) {
   return more > 0 ? [...offers, `Nor are ${more} more.`] : offers;
 }
 
-// The word as the vocabulary has it, or nothing.
+// The word as the vocabulary spells it, in one or two tokens; none if it is unknown.
 function spelledAs(word, vocabulary) {
   const lower = word.toLowerCase(), capital = lower.replace(/^./u, (one) => one.toUpperCase());
   const form = [word, lower, capital].find((one) => vocabulary.has(one));
@@ -55,7 +56,7 @@ function offerFor(word, vocabulary) {
   return `“${short}” is not in the vocabulary${offered}.`;
 }
 
-// Up to three words that a few letters make of this one, the nearest first, equals by the alphabet.
+// Up to three known words that are a few edits away, nearest first, ties in alphabetical order.
 function similarWords(word, vocabulary) {
   const most = Math.max(1, Math.floor(word.length / 3));
   const lower = word.toLowerCase();
@@ -64,7 +65,7 @@ function similarWords(word, vocabulary) {
   return close.slice(0, 3).map(([, known]) => known);
 }
 
-// How many letters have to be changed, left out or put in (Levenshtein's distance).
+// The Levenshtein distance.
 function letterEdits(a, b) {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 0; i < a.length; i++) {
@@ -84,10 +85,10 @@ export function sourceIds(tokenizer, { tokens, known }) {
   return [...ids, tokenizer.eosId];
 }
 
-const MOST_LETTERS = 1000; // of a text: byte pairs of a long word take their time
+const MOST_LETTERS = 1000; // of a text: merging the byte pairs of a long word is slow
 
-// The ids that a model reads or goes on from and what to tell of them, {ids, translates, notes}, or
-// what to change in the text. With a vocabulary the text is a sentence of its words.
+// The ids that a model translates or continues, with notes on them, {ids, translates, notes}, or
+// what to change in the text. If the vocabulary is not empty, the text is read as a sentence.
 export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
   const text = typed.replace(/\p{Surrogate}/gu, "?"), letters = [...text].length;
   if (letters > MOST_LETTERS) {
@@ -105,12 +106,13 @@ export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
   return `The text has ${ids.length} tokens, but the model has room for ${room}: shorten it.`;
 }
 
-// The same of a text that is read as it is, whose words have a vocabulary; byte pairs spell any.
+// Changes and offers for a text that is read as it is. Only word and character tokenizers have a
+// vocabulary; byte pairs can spell any text.
 function readPlain(text, { vocabulary, split }) {
   const unknown = vocabulary ? split(text).filter((piece) => !vocabulary.has(piece)) : [];
   const known = unknown.length ? new Set(vocabulary.keys()) : null;
   return { changes: [], offers: known ? offersFor(unknown, known) : [] };
 }
 
-// A text in one line, without characters that no file of a picture may hold.
+// The text in one line; control characters, which an SVG file may not contain, are replaced.
 export const inOneLine = (text) => text.replace(/\s+/g, " ").replace(/\p{C}/gu, "�");

@@ -1,10 +1,11 @@
-// The models that explorables share: each is sent to a page once, and read once.
+// Models that explorables share: a page receives each one once and reads it once.
 
 import { readCheckpoint, refuseChanged } from "./checkpoints.js";
 
-const readModels = new WeakMap(); // by what holds their bytes
+const readModels = new WeakMap(); // by the widget that holds their bytes
 
-// The {model, tokenizer} that the trait names; without one the sentence that says what to do.
+// The {model, tokenizer} that the trait refers to. If it refers to none, the error thrown says what
+// to do.
 export async function modelOf(view, trait = "weights") {
   const reference = view.get(trait);
   if (!reference) throw new Error(view.get("missing"));

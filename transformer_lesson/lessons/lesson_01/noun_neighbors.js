@@ -1,4 +1,4 @@
-// Nouns of a trained table: one of them, its nearest neighbors, and what they share with it.
+// Nouns of a trained embedding table: one, its nearest neighbors, and what they share with it.
 
 import { choosable, layer, pen, put, textWidth, wrapped } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
@@ -13,7 +13,7 @@ export const NounNeighbors = (view) => frame(view, {
     make.choice("Color by", "mark", ["kind", "gender", "number"])],
   draw: drawNouns });
 
-// What a form is, by the mark that is asked about, and in the words of the list.
+// A form's kind, gender or number, and how the list writes it.
 const nounMark = (form, mark) => ({
   kind: form.kind, gender: form.gender.split(" ")[0], number: form.plural ? "many" : "one" })[mark];
 const nounSays = (form, mark) => (mark === "gender" ? form.gender : nounMark(form, mark));
@@ -116,11 +116,11 @@ function drawNounMap(group, { forms, mark, chosen, shares, near, page }, box) {
     word === chosen.word ? { fill: "var(--query)" } : {}], "word");
 }
 
-const NAME_TURNS = Array.from({ length: 16 }, (_, i) => (Math.PI * i) / 8); // to the right first
+const NAME_TURNS = Array.from({ length: 16 }, (_, i) => (Math.PI * i) / 8); // from the right
 const NAME_FAR = [28, 44, 60, 80, 104]; // pixels from a dot to the middle of its name
 
-// Names beside, above or below their dots, or farther off at the end of a line, where they cover no
-// other name and no named dot.
+// Places names beside, above or below their dots, or farther off at the end of a leader line, so
+// that they cover no other name and no named dot.
 function nounNames(named, { left, top, width, height }) {
   const placed = [];
   const isFree = (word, size, [u, v]) =>

@@ -1,4 +1,4 @@
-// One text as words, characters and byte pairs; the byte pairs' merges one after the other.
+// One text as words, characters and byte pairs, with the byte pairs' merges one by one.
 
 import { fitted, layer, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
@@ -32,34 +32,34 @@ function drawTokenizers(state, page) {
     return `This text has ${length.toLocaleString("en")} characters and the picture has room ` +
       `for ${state.most}: shorten it.`;
   }
-  const made = tokenizersOf(page, state), steps = mergeSteps(made["byte pairs"], typed);
+  const tokenizers = tokenizersOf(page, state), bytePairs = tokenizers["byte pairs"];
+  const steps = mergeSteps(bytePairs, typed);
   page.steps = steps.length - 1;
   const now = Math.min(state.step, page.steps);
-  const known = ["words", "characters"].map((name) => knownTokens(name, made[name], typed));
+  const known = ["words", "characters"].map((name) => knownTokens(name, tokenizers[name], typed));
   const pairs = remembered(page, "merged", [typed, state.bpe_size], () =>
-    steps.map((step) => pairTokens(made["byte pairs"], typed, step)));
+    steps.map((step) => pairTokens(bytePairs, typed, step)));
   const rows = [...known, { ...pairs[now], played: pairs }];
-  const longest = pairs.map((one, step) => tokenFacts([...known, one], steps, step,
-    made["byte pairs"]));
+  const longest = pairs.map((one, step) => tokenFacts([...known, one], steps, step, bytePairs));
   const most = rows.map(({ tokens, tokenizer }) => [tokens.length, tokenizer.vocabSize]);
   const largest = [0, 1].map((i) => Math.max(...most.map((pair) => pair[i])));
   let top = 0;
   for (const { name } of rows) layer(svg, name);
-  const order = width < 620 ? [2, 0, 1] : [0, 1, 2]; // on a phone first what the sliders move
+  const order = width < 620 ? [2, 0, 1] : [0, 1, 2]; // on a phone what the sliders change is first
   for (const i of order) top = drawTokenRow(layer(svg, rows[i].name), rows[i], top, width, largest);
   return { ...longest[now], longest, height: top };
 }
 
-// The three tokenizers, the byte pairs' with as many merges as its vocabulary has room for.
+// The three tokenizers; that of the byte pairs has as many merges as fit into its vocabulary.
 function tokenizersOf(page, { tokenizers, bpe_size: size, sizes }) {
-  page.made ??= Object.fromEntries(Object.entries(tokenizers).map(([name, json]) =>
+  page.tokenizers ??= Object.fromEntries(Object.entries(tokenizers).map(([name, json]) =>
     [name, tokenizerFromJson(json)]));
-  const merges = [...page.made["byte pairs"].ranks.keys()].slice(0, size - sizes[0]);
+  const merges = [...page.tokenizers["byte pairs"].ranks.keys()].slice(0, size - sizes[0]);
   const pairs = remembered(page, "pairs", size, () => new BytePairTokenizer(merges));
-  return { ...page.made, "byte pairs": pairs };
+  return { ...page.tokenizers, "byte pairs": pairs };
 }
 
-// The tokens of a text that are whole stretches of it, unknown ones as they were typed.
+// The tokens of a text for a tokenizer that only splits text; unknown ones as they were typed.
 function knownTokens(name, tokenizer, text) {
   const ids = tokenizer.encode(text);
   let end = 0;
@@ -73,7 +73,7 @@ function knownTokens(name, tokenizer, text) {
   return { name, tokenizer, tokens, back, kept: back === text };
 }
 
-// All states of a text's byte pairs: single bytes, then after each merge that it needs.
+// The states of a text's byte pairs: single bytes, then the pieces after each merge.
 function mergeSteps(tokenizer, text) {
   let byte = 0;
   let pieces = tokenizer.split(text).map((parts) => parts.map((part) => ({ part, from: byte++ })));
@@ -89,19 +89,20 @@ function mergeSteps(tokenizer, text) {
   }
 }
 
-// A piece's parts with all neighbors that are this pair made one, from the left.
+// A piece's parts with each occurrence of this pair merged, from the left.
 function joinedAt(parts, [left, right]) {
   const result = [];
   for (let i = 0; i < parts.length; i++) {
-    const found = parts[i].part === left && parts[i + 1]?.part === right;
-    result.push(found ? { ...parts[i], part: left + right } : parts[i]);
-    if (found) i++;
+    const isPair = parts[i].part === left && parts[i + 1]?.part === right;
+    result.push(isPair ? { ...parts[i], part: left + right } : parts[i]);
+    if (isPair) i++;
   }
   return result;
 }
 
 function pairTokens(tokenizer, text, { pieces, pair }) {
-  const encoder = new TextEncoder(); // where the character of each byte begins
+  const encoder = new TextEncoder();
+  // For each byte, where its character begins.
   const starts = [...text.matchAll(/./gsu)].flatMap(({ 0: letter, index }) =>
     Array(encoder.encode(letter).length).fill(index));
   const parts = pieces.flat(), ids = parts.map(({ part }) => tokenizer.ids.get(part));
@@ -114,8 +115,8 @@ function pairTokens(tokenizer, text, { pieces, pair }) {
   return { name: "byte pairs", tokenizer, tokens, back, kept: back === text };
 }
 
-// One tokenizer's heading, costs, tokens and round trip; returns where the next one begins, as low
-// as with the most lines of what is played.
+// One tokenizer's heading, costs, tokens and round trip. Returns where the next one begins, with
+// room for the most lines that Play passes.
 function drawTokenRow(group, row, top, width, [mostTokens, mostWords]) {
   const { name, tokens, tokenizer, back, kept, played = [row] } = row;
   const color = `var(${ROW_COLORS[name]})`;
@@ -143,7 +144,7 @@ function drawTokenRow(group, row, top, width, [mostTokens, mostWords]) {
 const UNTOLD = { "aria-label": null, role: null, tabindex: null, "data-links": null };
 const captionOf = ({ id, unknown }) => (unknown ? `? unknown ${id}` : String(id));
 
-// A place for each token, line below line as words on a page.
+// Lays tokens out in lines, like words on a page.
 function inLines(tokens, top, width) {
   let x = 0, y = top;
   return tokens.map((token) => {
@@ -156,7 +157,7 @@ function inLines(tokens, top, width) {
   });
 }
 
-// The boxes; one that a merge took in stays where it went, unseen, so that pieces move together.
+// A box that was merged away stays, invisible, where it was merged, so that pieces move together.
 function drawTokenBoxes(group, { name }, placed, color) {
   const taken = placed.flatMap((token) => Array.from({ length: (token.bytes ?? 1) - 1 }, (_, i) =>
     ({ ...token, key: token.key + i + 1, taken: true })));
@@ -191,7 +192,7 @@ function tokenFacts(rows, steps, now, pairs) {
   return { title, said: `${mergeWords(steps, now, pairs)} ${lost.join("; ")}.${alone}` };
 }
 
-// Says which letters at the end of a text share no piece with another letter, if any.
+// A sentence on the letters at the end of a text that share no piece with another letter, if any.
 function loneLetters(pieces) {
   const first = pieces.findLastIndex(({ letters }) => letters.length > 1) + 1;
   const lone = pieces.slice(first).flatMap(({ letters }) => letters).join("").toLowerCase();

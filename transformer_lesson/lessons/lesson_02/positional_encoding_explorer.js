@@ -8,7 +8,7 @@ import { inPieces } from "../../explorables/web/in_pieces.js";
 import { firstLargest } from "../../explorables/web/ranking.js";
 
 const SINUSOID_BASES = [10, 100, 1000, 10000, 100000];
-const PLACES = { least: 140, most: 202 }; // how tall the table of all positions is
+const PLACES = { least: 140, most: 202 }; // height of the table of all positions, in pixels
 
 export const PositionalEncodingExplorer = (view) => frame(view, {
   name: "Positional encoding explorer",
@@ -30,7 +30,7 @@ export const PositionalEncodingExplorer = (view) => frame(view, {
 
 const withCommas = (number) => number.toLocaleString("en-US", { maximumFractionDigits: 0 });
 
-// What is chosen, inside of what is drawn.
+// The chosen positions and dimension, clamped to what is drawn.
 function twoPlaces(model) {
   const length = model.get("length"), distance = Math.min(model.get("distance"), length - 1);
   const last = length - 1 - distance, position = Math.min(model.get("position"), last);
@@ -59,7 +59,7 @@ function drawPositions(state, page) {
   const tall = wide ? Math.max(PLACES.least, Math.min(PLACES.most, page.high - top - 42)) :
     PLACES.most;
   const field = { left: 34, top: wide ? top + 26 : top + 282, width: room - 38, height: tall };
-  const cells = layer(svg, "cells", { class: "still" }); // thousands that glide at once are slow
+  const cells = layer(svg, "cells", { class: "still" }); // animating thousands at once is slow
   drawCells(cells, parts, field);
   drawStripes(layer(svg, "matrix"), parts, field);
   const height = tall / 2 - 25, upper = { ...right, top: right.top + 26, height };
@@ -69,7 +69,7 @@ function drawPositions(state, page) {
   return { ...positionFacts(parts), height: field.top + field.height + 16 };
 }
 
-// Positions of the clocks: in as few rows as leave each 48 pixels, its words beside or below it.
+// The layout of the clocks: as few rows as leave 48 pixels for each, with words beside or below it.
 function clockPlan(n, width, most) {
   let rows = 1;
   while (rows < n && width / Math.ceil(n / rows) < 48) rows++;
@@ -81,7 +81,7 @@ function clockPlan(n, width, most) {
     y: (i) => Math.floor(i / columns) * high + radius + 26 };
 }
 
-// One clock for two dimensions: to the right is the sine, up is the cosine.
+// One clock for two dimensions: the sine points right, the cosine up.
 function drawClocks(group, { speeds, encoding, chosen, page }, most) {
   const plan = clockPlan(speeds.length, page.width, most), { x, y, radius } = plan;
   drawDials(group, { speeds, chosen, page, ...plan });
@@ -118,7 +118,7 @@ function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) 
       `${turns(speed)} turns in ${distance}`, i === Math.floor(dimension / 2),
     () => page.set({ dimension: 2 * i })) }));
   put.path(group, "arcs", speeds, (speed, i) => ({
-    d: arc(x(i), y(i), radius * 0.5, position * speed, // less the full turns
+    d: arc(x(i), y(i), radius * 0.5, position * speed, // without full turns
       position * speed + ((distance * speed) % (2 * Math.PI))),
     ...pen("--focus", 3) }));
   put.label(group, "turns", speeds, (speed, i) => ({
@@ -131,10 +131,10 @@ function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) 
     [text, x(i) + radius + 10, y(i) + dy, "small"]);
 }
 
-// How often a hand comes around in so many tokens.
+// How many turns a hand makes over a distance.
 const turnsOf = (speed, distance) => fixed((distance * speed) / (2 * Math.PI), 2);
 
-// How many tokens a hand needs to come around.
+// How many tokens a hand needs for one turn.
 function period(speed) {
   return ((2 * Math.PI) / speed).toLocaleString("en-US",
     { minimumFractionDigits: 1, maximumFractionDigits: 1 });
@@ -143,7 +143,7 @@ function period(speed) {
 function drawCells(group, { encoding, state, page }, { left, top, width, height }) {
   const { length, d_model: dModel, base } = state;
   const known = [length, dModel, base, top, width, height].join();
-  if (group.shows === known) return; // moving a hand changes none
+  if (group.shows === known) return; // moving a hand changes no cell
   group.shows = known;
   const across = width / dModel, down = height / length;
   inPieces(page, drawEncoding(group, encoding, { left, top, across, down, page }));
@@ -169,7 +169,7 @@ function drawStripes(group, { chosen, state }, { left, top, width, height }) {
     ({ ...place, fill: "none", stroke: color, "stroke-width": 2 }));
 }
 
-// Row after row; those of another encoding are hidden until their turn comes.
+// Draws row by row; rows of the previous encoding stay hidden until they are redrawn.
 function* drawEncoding(group, encoding, { left, top, across, down, page }) {
   const rows = encoding.map((_, p) => layer(group, `row${p}`, { display: "none" }));
   for (const [name, row] of group.layers) {
@@ -192,7 +192,7 @@ function movedTo(model, p) {
   return { position: p, distance };
 }
 
-// The two curves: their numbers, what they tell, and what a click on a point does.
+// The two curves: their numbers, the words for a point, and what a click on it does.
 function waveOf({ encoding, chosen: { dimension }, page }) {
   return {
     heading: `dimension ${dimension} at each position`,

@@ -41,7 +41,7 @@ function drawFilm(state, page) {
     longest: frames.map((one) => filmFacts(state, one)) };
 }
 
-// The first word that asks draws its arcs above the sentence, the second one below.
+// The first asking word's arcs are above the sentence, the second one's below.
 function drawFilmedLooks(group, { words, asking }, now, width) {
   const apart = width / words.length, middle = FILM.high / 2;
   const across = (i) => (i + 0.5) * apart;

@@ -6,7 +6,7 @@ import { words } from "../../explorables/web/tokenizers.js";
 
 const MOST_MASKED = { sentences: 5, tokens: 10 };
 const PAD_WORD = "<pad>";
-const MASK_NAMES = 84; // how wide the column of names at the left of a grid is
+const MASK_NAMES = 84; // pixels for the column of names to the left of a grid
 
 export const MaskExplorer = (view) => frame(view, {
   name: "Mask explorer",
@@ -18,7 +18,8 @@ export const MaskExplorer = (view) => frame(view, {
     make.choice("Padding side", "side", ["right", "left"])],
   draw: drawMasks });
 
-// What the masks hide: rows of tokens, and for the chosen sentence which query may use which key.
+// The padded rows of tokens, which of them are real, and `hides(query, key)`: the reasons why the
+// chosen sentence's query may not use a key.
 function masksOf({ batch, sentence, padding, causal, side }) {
   const read = batch.split(/\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/).map(words);
   const sentences = read.filter((tokens) => tokens.length);
@@ -50,7 +51,7 @@ function drawMasks(state, page) {
   const high = Math.max(18, Math.min(27, 260 / (rows.length + n))), tall = n * high + 52;
   const cell = Math.min(72, ((wide ? width / 2 : width) - left - 12) / n);
   const below = 24 + rows.length * high + 52, right = wide ? width / 2 + left : left;
-  const first = wide ? below : below + tall; // on a phone what both do comes before it
+  const first = wide ? below : below + tall; // on a phone the combined mask comes first
   const parts = { rows, real, n, chosen, hides, cell, high, state, page };
   const shapes = { padding: `(${rows.length}, 1, 1, ${n})`, causal: `(1, 1, ${n}, ${n})` };
   drawMaskedBatch(svg, parts, left, 24, maskHeading("padding mask", state.padding, shapes.padding));

@@ -1,5 +1,5 @@
-// Heads switched off, one or several: what that costs, where, and which head is needed then. What
-// a head costs is told once it was switched off.
+// Switches off one or several heads: what that costs, where, and which of the others is then needed
+// most. What a head costs is shown once it has been switched off.
 
 import { choosable, fitted, layer, put, textWidth, told,
   wrapped } from "../../explorables/web/draw.js";
@@ -12,7 +12,7 @@ import { watched } from "../../explorables/web/transformer.js";
 import { modelOf } from "../../explorables/web/weights.js";
 
 const MOST_CASES = 200; // whose results are kept
-const SWITCHES_HIGH = 380; // pixels for all heads, where they are not many
+const SWITCHES_HIGH = 380; // pixels for all heads, unless there are many
 
 export const HeadAblation = (view) => frame(view, {
   name: "Head ablation",
@@ -44,13 +44,13 @@ function drawAblation({ removed, tried = [] }, page, { model, tokenizer }) {
   return { ...ablationFacts(look, page), height: Math.max(tall, end) };
 }
 
-// What the model does without some heads: of all cases, those read so far
+// Cases: which heads are off, and what the model does without them
 
 const caseName = (gone) => [...gone].sort((a, b) => a - b).join();
 const toggledHead = (gone, i) => gone.includes(i) ? gone.filter((one) => one !== i) : [...gone, i];
 
-// Reads what a picture needs, first what is pointed at: the whole model, this case, each known head
-// alone, and each with one head switched.
+// Reads what a picture needs, in this order: the whole model, this case, the case that is pointed
+// at, each known head alone, and this case with each head switched.
 function* readCases(study, page, gone, known) {
   const { heads, results } = study, switched = [...heads.keys()].map((i) => toggledHead(gone, i));
   if (results.size > MOST_CASES) results.clear();
@@ -62,7 +62,7 @@ function* readCases(study, page, gone, known) {
   for (let one = next(); one; one = next()) yield* readCase(study, one);
 }
 
-// The model's loss without some heads, mean and at each position, and where the heads look.
+// Without some heads: the loss, mean and by position, the likeliest words, and where heads look.
 function* readCase(study, gone) {
   const { heads, rows, results } = study, n = Math.max(...rows.map(({ labels }) => labels.length));
   const sums = Array(n).fill(0), counts = Array(n).fill(0), weights = [], likely = [];
@@ -89,8 +89,8 @@ function* readCase(study, gone) {
     curve: new Map(places.map((i) => [i, sums[i] / counts[i]])) });
 }
 
-// One row without these heads. Layers before them do what they do in the whole model, whose
-// outputs are kept.
+// Reads one row without these heads. The layers before them are not computed: their outputs were
+// kept when the whole model read the row.
 function readRow({ model, layers }, row, heads) {
   const { source, target } = row, seen = new Map();
   const off = heads.map(([name]) => name.split(".", 2).join("."));
@@ -121,7 +121,7 @@ function withoutHeads(heads) {
   return replaced;
 }
 
-// What the picture shows; what is not read yet, or of a head that was not tried, is undefined.
+// What the picture shows; results not yet read, or of heads not yet tried, are undefined.
 function lookOfCase({ heads, rows, results }, gone, known, preview) {
   const result = (one) => results.get(caseName(one)), now = result(gone);
   const then = heads.map((_, i) => (known.includes(i) ? result(toggledHead(gone, i)) : undefined));
@@ -131,7 +131,7 @@ function lookOfCase({ heads, rows, results }, gone, known, preview) {
     shown: pointed === null ? now : then[pointed] };
 }
 
-// Of the translator, whose words are spelled, cross-attention looks at English.
+// Rows with spelled words are the translator's, whose cross-attention looks at English.
 function attentionName(attention, spelled) {
   const [stack, number, kind] = attention.split("."), across = kind === "cross_attention";
   const looks = across ? ` (looking at the ${spelled ? "English" : "source"})` : "";
@@ -141,7 +141,7 @@ function attentionName(attention, spelled) {
 const headName = ([attention, number], spelled) =>
   `head ${number} of ${attentionName(attention, spelled)}`;
 
-// Block and number, where all heads are of one kind; else the whole name.
+// Block and number if all heads are of one kind; else the whole name.
 function shortHeadName(heads, i) {
   const kinds = new Set(heads.map(([name]) => name.replace(/\d+/, "")));
   const [attention, number] = heads[i];
@@ -151,7 +151,7 @@ function shortHeadName(heads, i) {
 const rightOf = ({ right, count }) => `${right} of ${count} right`;
 const lossAndRight = (one) => `${one.loss.toFixed(2)} nats (${rightOf(one)})`;
 
-// Positions of the heads: one attention after another, each with its heads side by side.
+// The layout: one attention below the other, each with its heads side by side.
 function switchPlaces(heads, width) {
   const gap = 12, names = [...new Set(heads.map(([name]) => name))];
   const most = Math.max(...heads.map(([, number]) => number)) + 1, narrow = width < 340;
@@ -167,7 +167,7 @@ function switchPlaces(heads, width) {
     } };
 }
 
-// Each head a button with its map, and below it what is right, or the loss, if it is switched.
+// Each head is a button with its map; below it the number right, or the loss, if it is switched.
 function drawSwitches(group, look, page, { names, top, side, place }) {
   const { heads, gone, pointed } = look;
   const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
@@ -199,7 +199,7 @@ function switchWords({ heads, gone, known, then, spelled }, i) {
   const name = `${headName(heads[i], spelled)} is ${off ? "off" : "on"}`;
   if (!known.includes(i)) return `${name}; not tried yet`;
   if (!then[i]) return `${name}; not read yet`;
-  const how = off ? "with it again" : "without it";
+  const how = off ? "with it back on" : "without it";
   return spelled ? `${name}; ${how}: ${rightOf(then[i])}` :
     `${name}; loss ${how}: ${lossAndRight(then[i])}`;
 }
@@ -213,7 +213,7 @@ function drawHeadMaps(group, { heads, gone, now, all, shown }, place, side) {
   put.path(group, "maps", levels);
 }
 
-// Where an axis begins: at 0, or where all losses are nearly equal just below them.
+// Where an axis begins: at 0, or, if all losses are nearly equal, just below them.
 function lossStart(losses) {
   const low = Math.min(...losses), high = Math.max(...losses);
   const close = losses.length > 1 && low > 0.7 * high && high > low;
@@ -241,7 +241,7 @@ function drawSwitchedLosses(group, look, place, side) {
     widest: worst.toFixed(digits), number: (one) => one.loss.toFixed(digits) });
 }
 
-// A bar for how many words are right after each switch, as wide as its head where all are.
+// A bar for how many words are right after each switch, as wide as the head's box if all are.
 function drawSwitchedRight(group, look, place, side) {
   const { now, then } = look, read = [...then.keys()].filter((i) => then[i] && now);
   put.rect(group, "bars", read, (i) => ({
@@ -253,7 +253,7 @@ function drawSwitchedRight(group, look, place, side) {
   drawSwitchedNumbers(group, look, place, side, { widest: `${most}/${most}`, number });
 }
 
-// Under each head its name, as long as there is room, and its number, once it is known.
+// Under each head its name, as long a form as fits, and its number once it is known.
 function drawSwitchedNumbers(group, { heads, known, then }, place, side, { widest, number }) {
   const name = ["head 0.0", "0.0", "0"].find((form) =>
     form === "0" || textWidth(`${form}: ${widest}`, 12) <= side);
@@ -265,8 +265,8 @@ function drawSwitchedNumbers(group, { heads, known, then }, place, side, { wides
     { "data-links": `head${i}` }], String);
 }
 
-// The loss at each position: of the whole model, of this case, and of what is pointed at. Positions
-// are apart from each other, so what is joined is what one of them was and is.
+// The loss at each position: of the whole model, of this case, and of the case that is pointed at.
+// Lines join the losses of one position, not neighboring positions, which may be far apart.
 function drawLossCurves(group, look, { x, y, width, high }) {
   const curves = curvesOf(look), top = y + 66;
   const places = [...(curves[0]?.curve.keys() ?? [])];
@@ -295,7 +295,7 @@ function drawLossCurves(group, look, { x, y, width, high }) {
   return top + high + 30;
 }
 
-// The rows as they are read; in the place of each word that counts stands the likeliest one.
+// The rows as text, with the model's likeliest word in place of each word that counts.
 function drawSpelled(group, look, rows, { texts }, { x, y, width }) {
   const likely = (look.shown ?? look.now ?? look.all)?.likely ?? [], left = x - 30;
   put.text(group, "title", [["the likeliest words; ✗: wrong", left, y + 14, "strong"]]);
@@ -336,7 +336,7 @@ function curvesOf({ all, now, shown, gone, pointed }) {
   return curves.filter(({ curve }) => curve);
 }
 
-// What the pointer and the keyboard reach in the curves: one column for each position.
+// A column for each position, which pointer and keyboard can reach.
 function drawPlaces(group, curves, places, { across, step, top, high }) {
   const words = (place) => {
     const losses = curves.map(({ name, curve }) => `${name} ${curve.get(place).toFixed(2)}`);
@@ -360,7 +360,7 @@ function ablationFacts(look, page) {
   return { title: ablationTitle(look), said };
 }
 
-// Until each head was switched off once, what those cost that were.
+// Until each head has been switched off once, the title compares only those that were.
 function ablationTitle({ heads, gone, known, all, now, alone, complete, spelled }) {
   const whole = all.loss.toFixed(2), loss = now.loss.toFixed(2), n = heads.length;
   if (spelled) {
@@ -380,7 +380,7 @@ function ablationTitle({ heads, gone, known, all, now, alone, complete, spelled 
   return `Tried ${known.length} of ${n} heads: without ${name} the loss is ${cost}${largest}`;
 }
 
-// Which of the heads that are left is missed most: told once all were tried.
+// Which of the remaining heads is needed most; shown only once all have been tried.
 function neededWords({ heads, gone, known, then, complete, spelled }, page) {
   const left = [...heads.keys()].filter((i) => !gone.includes(i));
   const open = heads.length - known.length;

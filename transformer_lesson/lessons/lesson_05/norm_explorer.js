@@ -1,4 +1,4 @@
-// A norm step by step: the numbers of six tokens before and after, and one mean and deviation.
+// A norm step by step: six tokens' numbers before and after, and one group's mean and deviation.
 
 import { choosable, fixed, inkOn, layer, pen, put, signed,
   told } from "../../explorables/web/draw.js";
@@ -31,13 +31,13 @@ export const NormExplorer = (view) => frame(view, {
 
 const normAverage = (numbers) => numbers.reduce((a, b) => a + b) / numbers.length;
 
-// What numbers share: RMSNorm measures them from 0, the others from their mean.
+// The center and variance of numbers: RMSNorm measures them from 0, the others from their mean.
 function normMoments(numbers, norm) {
   const center = norm === "rms" ? 0 : normAverage(numbers);
   return { center, variance: normAverage(numbers.map((one) => (one - center) ** 2)) };
 }
 
-// The numbers that share mean and deviation with one of them.
+// The numbers that are normalized together with one of them.
 const normPeers = (block, norm, token, dimension) =>
   norm === "batch" ? block.map((row) => row[dimension]) : block[token];
 
@@ -76,7 +76,7 @@ function drawNorm(state, page) {
   return { ...normFacts(parts), height: Math.max(low, 2 * NORM_BLOCK.high) };
 }
 
-// All tokens' numbers at one step; a frame holds those that share mean and deviation.
+// All tokens' numbers at one step, with a frame around those that are normalized together.
 function drawNormBlock(group, { levels, moved, cell, state, page }, level, { left, top, heading }) {
   const { tokens, norm, token } = state, high = NORM_BLOCK.row;
   const first = { x: left + 64, y: top + NORM_BLOCK.numbers };
@@ -115,7 +115,6 @@ function drawNormNumbers(group, rows, { cell, high, first, heading, state, page 
     { fill: inkOn(signed(x, 12)) }], name);
 }
 
-// What each step does, in words, with the mean and the deviation that the numbers share.
 function normStepWords({ shared, state }) {
   const { norm, gamma, beta, epsilon } = state, rms = norm === "rms";
   const variance = `${rms ? "mean square" : "variance"} ${fixed(shared.variance, 2)}`;
@@ -128,7 +127,7 @@ function normStepWords({ shared, state }) {
     rms ? "no beta is added" : `+ beta ${beta}`];
 }
 
-// The numbers that share mean and deviation, on one axis for each step that is done.
+// The numbers that are normalized together, on one axis for each step so far.
 function drawNormSteps(group, parts, { left, top, width, apart: between }) {
   const { levels, state } = parts, { norm, token, dimension } = state;
   const chosen = levels.map((rows) => normPeers(rows, norm, token, dimension));
@@ -170,7 +169,7 @@ function drawNormMarks(group, marks, { x, y, state }) {
     ({ x: x(center) - 1.5, y: y(i) - 15, width: 3, height: 30, fill: "var(--ink)" }));
 }
 
-// How far below its axis each dot is: those that would hide each other go side by side.
+// How far below its axis each dot is drawn: dots that would hide each other are stacked.
 function normSinks(places, room) {
   const order = fromLargest(places, places.length), lines = [], chosen = [];
   for (const i of order) {
@@ -181,7 +180,7 @@ function normSinks(places, room) {
   return chosen.map((line) => line * Math.min(11, room / Math.max(1, lines.length - 1)));
 }
 
-// A number's dot slides to its next place and leaves a trace where it was.
+// A number's dot slides to its next place and leaves a dot and a line behind.
 function drawNormDots(group, chosen, { x, y: axis, state, apart }) {
   const { norm, step, tokens } = state;
   const dots = chosen.slice(0, step + 1).flatMap((numbers, level) =>

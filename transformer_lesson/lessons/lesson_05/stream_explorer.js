@@ -1,4 +1,5 @@
-// One word's vector on its way through the blocks: what each sub-layer adds, and what comes of it.
+// One word's vector on its way through the blocks: what each sub-layer adds, and what the model
+// would say after it.
 
 import { choosable, fitted, fixed, layer, pen, put, signed } from "../../explorables/web/draw.js";
 import { flowFor, headingOf, saidBy } from "../../explorables/web/flow_pass.js";
@@ -8,7 +9,7 @@ import { isInStream } from "../../explorables/web/trace.js";
 import { Tensor } from "../../explorables/web/transformer.js";
 import { modelOf } from "../../explorables/web/weights.js";
 
-const BRANCH = /\.(W_O|W_2|W_down)$/; // what a sub-layer gives before it joins the stream
+const BRANCH = /\.(W_O|W_2|W_down)$/; // a sub-layer's output before it is added to the stream
 
 export const StreamExplorer = (view) => frame(view, {
   name: "Stream explorer",
@@ -45,8 +46,8 @@ function drawStream(state, page, loaded) {
   return { ...streamFacts(look, flow.notes), height: 24 + look.high * river.points.length };
 }
 
-// The points at which something joined the stream of one word, {name, added, state, share,
-// likeness, says}, and all that was added and all states as tensors.
+// The points at which something is added to one word's stream, {name, added, state, share, sum,
+// likeness, says}, and all additions and all states as tensors.
 function riverOf(flow, side, row) {
   const points = flow.sublayers.filter(({ lane, kind }) => lane === side && kind !== "next")
     .flatMap((sublayer) => joinings(flow, sublayer, row));
@@ -63,8 +64,8 @@ function riverOf(flow, side, row) {
     added: stacked(points.map(({ added }) => added)) };
 }
 
-// What a sub-layer adds to a row and what the stream is then; an embedding begins it, and adds the
-// position.
+// What a sub-layer adds to a row of the stream, and the stream after it. An embedding starts the
+// stream and then adds the position.
 function joinings({ steps, byName }, sublayer, row) {
   const own = sublayer.steps.map((i) => steps[i]);
   const state = own.findLast(({ name }) => isInStream(name)).value.row(row);
@@ -77,7 +78,7 @@ function joinings({ steps, byName }, sublayer, row) {
   const token = byName.get(`${sublayer.key}.tokens`).value.row(row);
   const place = token.map((value, k) => state[k] - value), nothing = token.map(() => 0);
   const begun = { name: "embedding", added: nothing, state: token };
-  const moved = place.some((value) => value); // rotary positions act elsewhere
+  const moved = place.some((value) => value); // not with rotary positions
   return [begun, ...(moved ? [{ name: "position", added: place, state }] : [])];
 }
 
@@ -100,7 +101,7 @@ function drawTitles(group, { added, state, like, says }) {
     [fitted(text, width + 4, 12), x, 12, "small"], ([text]) => text);
 }
 
-// All vectors as two pictures of one scale each; what has not been computed yet is covered.
+// All vectors as two images with one color scale each; steps not reached yet are covered.
 function drawStrips(group, { points, added, states, point, number, width, high }, place) {
   const pictures = [["added", added, place.added], ["states", states, place.state]];
   const tall = high * points.length;
@@ -118,7 +119,7 @@ function drawStrips(group, { points, added, states, point, number, width, high }
   put.rect(group, "marks", marks, ({ key, ...mark }) => ({ ...mark, ...pen("--query") }));
 }
 
-// The points, each a button; beside it how long what it adds is, and what the word has become.
+// The points, each a button; beside it the length of what it adds, and what the word has become.
 function drawPoints(group, look, place, page) {
   const { points, point, number, added, states, high } = look, top = (i) => 20 + high * i;
   const shown = points.map((one, i) => ({ ...one, i })), now = shown.slice(0, point + 1);
@@ -145,7 +146,7 @@ function drawPoints(group, look, place, page) {
   put.label(group, "texts", texts);
 }
 
-// A number of the stream; where a norm follows the sum, both before and after it.
+// A number of the stream; if a norm follows the sum, both before and after it.
 function sumAndNorm({ sum, state }, number, between) {
   const [before, after] = [sum, state].map((vector) => fixed(vector[number], 2));
   const normed = sum.some((value, k) => Math.abs(value - state[k]) > 0.001);
@@ -154,13 +155,13 @@ function sumAndNorm({ sum, state }, number, between) {
 
 function pointWords({ i, name, share, likeness, says }, { point, number, states }) {
   if (i > point) return `${name}: not yet`;
-  const adds = i ? `, adds ${share.toFixed(2)} of the length before` : "";
+  const adds = i ? `, adds ${share.toFixed(2)} of the stream's length` : "";
   const speaks = says ? `, would say “${says.word}” (${says.share.toFixed(2)})` : "";
   return `${name}${adds}: cosine with the beginning ${fixed(likeness, 2)}, number ${number} is ` +
     `${fixed(states.row(i)[number], 2)}${speaks}`;
 }
 
-// The chosen number as dots, from point to point, to the right where it is above zero.
+// The chosen number as a dot at each point, to the right of the axis if it is above zero.
 function drawDots(group, now, { number, states }, { state }, top) {
   const largest = largestOf(states), middle = state.x + state.width / 2;
   put.path(group, "axis", [0], () =>

@@ -1,5 +1,5 @@
-// One token is replaced by another: which outputs move, how far, and which of them came before it.
-// A model's verdict comes when each token was replaced once.
+// Replaces one token by another: which outputs move, how far, and which of them come before it. A
+// model's verdict is shown once every token has been replaced.
 
 import { choosable, fitted, layer, pen, put, textWidth, told,
   wrapped } from "../../explorables/web/draw.js";
@@ -21,7 +21,8 @@ export function LeakProbe(view) {
     draw: drawLeaks });
 }
 
-// What became of one output: it stays, it moves, it leaks, or nobody can tell.
+// What an output did: it stays, moves, leaks (moves although it comes earlier), or is NaN or
+// infinite.
 function leakKind(change, output, position) {
   if (change === null) return "broken";
   return change === 0 ? "stays" : output < position ? "leaks" : "moves";
@@ -40,13 +41,14 @@ function leakModels({ changes, tried }) {
   });
 }
 
-// What was tried, and these pairs of a model and a position.
+// The pairs of a model and a position that were tried so far, and these.
 function withTried(page, pairs) {
   const tried = page.model.get("tried") ?? [], known = new Set(tried.map(String));
   return [...tried, ...pairs.filter((one) => !known.has(String(one)))];
 }
 
-// What has been moved to is tried, and what has been moved from; not what the page opens with.
+// Notes a change of model or position: both the old and the new pair count as tried. The pair that
+// the page opens with does not count until it is left.
 function noteTried(now, page) {
   const before = page.probed ?? now;
   page.probed = now;
@@ -55,7 +57,7 @@ function noteTried(now, page) {
   if (tried.length > page.model.get("tried")?.length) page.set({ tried });
 }
 
-// Replaces a token, which tries it even where it is the one that is replaced already.
+// Replaces a token, which counts as tried even if it was the replaced one already.
 function probe(page, model, position) {
   page.set({ model, position, tried: withTried(page, [[model, position]]) });
 }
@@ -81,7 +83,7 @@ function drawLeaks(state, page) {
   return { ...facts(position), longest: tokens.map((_, i) => facts(i)), height: bottom };
 }
 
-// Positions of tokens and outputs: time runs to the right where words have room, else downward.
+// The layout: time runs to the right if there is room for the words, else downward.
 function leakPlaces(n, width) {
   const across = width >= 54 + 46 * n, start = across ? 54 : 40;
   const step = across ? (width - start) / n : 22, end = start + n * step;
@@ -125,7 +127,7 @@ function drawLeakTokens(group, { tokens, chosen, position, page }, places) {
       () => probe(page, chosen.name, i), `token${i}`) }));
 }
 
-// From the replaced token to every output that moves; back in time they are dashed.
+// Ribbons from the replaced token to every output that moves, dashed if they go back in time.
 function drawLeakRibbons(group, { position, outputs }, { across, point, token, gauge }) {
   const from = token[1] + 2, to = gauge[0] - 7, middle = (from + to) / 2;
   const fan = (i) => position + (0.7 * (i + 0.5)) / outputs.length - 0.35; // not all from one spot
@@ -139,7 +141,7 @@ function drawLeakRibbons(group, { position, outputs }, { across, point, token, g
     ({ d: `M${point(i, gauge[0] - 1)}${head}`, fill: LEAK_COLORS[kind] }), "i");
 }
 
-// Below each token what its output did: how far it moved fills a gauge.
+// A gauge for each output, filled by how far it moved.
 function drawLeakGauges(group, parts, places, scale) {
   const { across, start, gaugeBox, gauge, words } = places, { outputs } = parts;
   put.text(group, "titles", ["output", "moves by"], (text, i) => [
@@ -216,7 +218,7 @@ function drawLeakSquares(group, parts, top) {
   return first + Math.ceil(models.length / columns) * (tall + 8);
 }
 
-// What is known of a model: a verdict once each token was replaced.
+// How many tokens were tried; once all were, the verdict on the model.
 function leakVerdict({ leaks, pairs, broken, seen }) {
   const tries = seen.filter(Boolean).length;
   if (tries < seen.length) return `? ${tries} of ${seen.length} tried`;
@@ -236,7 +238,7 @@ function drawLeakNames(group, cards, tall) {
 const LEAK_LEGEND = ["row: replaced token, column: output", "gray: not tried yet",
   "orange, left of the stairs: leaks", "blue: its own and later outputs"];
 
-// What a square's parts mean, as many in a line as there is room for. Returns where it ends.
+// Returns where the legend ends.
 function drawLeakLegend(group, { left, top, high, room }) {
   const sizes = LEAK_LEGEND.map((text) => textWidth(text, 12));
   const lines = { x: left, y: top, width: room, high, gap: 22, between: 0 };
@@ -245,7 +247,7 @@ function drawLeakLegend(group, { left, top, high, room }) {
   return bottom - high;
 }
 
-// The cells of a square that were tried, those of one kind as one path.
+// The tried cells of each square, with one path per kind.
 function drawLeakCells(group, cards) {
   const shapes = cards.flatMap(({ key, kinds, seen, left, top, cell }) => {
     const square = (kind) => kinds.flatMap((row, t) => row.map((one, i) =>
@@ -257,8 +259,8 @@ function drawLeakCells(group, cards) {
   put.path(group, "cells", shapes, ({ d, fill }) => ({ d, fill }));
 }
 
-// Each row of each square is a button: this model, this token. It is gray until it was tried, and
-// the stairs show where the past ends.
+// Each row of each square is a button for this model and token, gray until it is tried. The stairs
+// show where the past ends.
 function drawLeakRows(group, cards, { tokens, chosen, position, page }) {
   const rows = cards.flatMap((card) => tokens.map((token, t) => ({ ...card, token, t })));
   put.rect(group, "rows", rows, (row) => {

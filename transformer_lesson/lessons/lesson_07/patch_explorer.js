@@ -1,4 +1,4 @@
-// A picture on its way to tokens: squares are cut out, and each is laid out as a row of numbers.
+// How a picture becomes tokens: it is cut into squares, and each becomes a row of numbers.
 
 import { choosable, fixed, layer, put, set, shade } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
@@ -20,7 +20,7 @@ export function PatchExplorer(view) {
     draw: drawPatchExplorer });
 }
 
-// Where a pixel goes: the number of its token, and its number there.
+// The index of a pixel's token, and the pixel's index within that token.
 function placeOf(row, column, { size, side }) {
   const token = Math.floor(row / size) * (side / size) + Math.floor(column / size);
   return { token, number: (row % size) * size + (column % size) };
@@ -43,7 +43,7 @@ function drawPatchExplorer(state, page) {
   return cutFacts(chosen, cut);
 }
 
-// The picture as it is, a button for each pixel, with the lines along which it is cut.
+// The original picture: a button for each pixel, and the lines along which it is cut.
 function drawPixels(group, pixels, chosen, { size, side }, { x, y, cell, size: whole }, page) {
   put.text(group, "heading", [[`the picture, ${side} × ${side}`, x, y - 8, "strong size-13"]]);
   put.rect(group, "pixels", pixels, (one) => ({
@@ -60,7 +60,7 @@ function drawPixels(group, pixels, chosen, { size, side }, { x, y, cell, size: w
   drawFrames(layer(group, "frames"), [{ ...square, high: square.wide }, { ...own, high: cell }]);
 }
 
-// A wide frame around the chosen pixel's square, and a narrow one around the pixel.
+// A frame around the chosen pixel's square, and one around the pixel.
 function drawFrames(group, frames) {
   put.rect(group, "rects", frames, ({ x, y, wide, high }, i) => ({
     x, y, width: wide, height: high, fill: "none", stroke: i ? "var(--focus)" : "var(--query)",
@@ -81,7 +81,7 @@ function tokenPlace({ row, column, token, number }, cut, { x, y, wide, high }) {
   return { x: x + number * cell.wide, y: y + token * cell.high, ...cell };
 }
 
-// The same pixels on their way: together, in squares, and as a row for each square.
+// The same pixels at the chosen stage: together, in squares, or as a row for each square.
 function drawPatchTokens(group, pixels, chosen, cut, place) {
   const { stage, tokens, numbers, size } = cut, rows = stage === 2;
   const heading = [`the same ${pixels.length} pixels`, `${tokens} squares`,

@@ -9,8 +9,8 @@ import { mapShades } from "../../explorables/web/small_map.js";
 
 const NOTHING_TO_REPLAY = "There is nothing to replay yet: train with on_step=recorder, a " +
   "ReplayRecorder, then show TrainingReplay(recorder.snapshots).";
-const MOST_REPLAYED = 40; // words of a row
-const REPLAY_HIGH = 430; // pixels for words, curves and map, where they are side by side
+const MOST_REPLAYED = 40; // words drawn in a row
+const REPLAY_HIGH = 430; // pixels of height when words, curves and map are side by side
 const NO_WEIGHT = 65535;
 const unpackedWeights = new WeakMap();
 
@@ -27,7 +27,6 @@ export function TrainingReplay(view) {
     draw: drawReplay });
 }
 
-// Curves, map and heads side by side where there is room, else below each other.
 function replayPlaces(width) {
   if (width < 700) {
     return { curves: { x: 0, width }, map: { x: 0, width }, heads: { x: 2, width: width - 4 } };
@@ -44,7 +43,7 @@ function drawReplay(state, page) {
   if (!snapshots.length) return NOTHING_TO_REPLAY;
   const now = replayed(snapshots, number), look = lookAtSnapshot(now, state);
   const wide = width >= 700, places = replayPlaces(width);
-  for (const name of ["words", "curves", "map", "heads"]) layer(svg, name); // to be read so
+  for (const name of ["words", "curves", "map", "heads"]) layer(svg, name); // in reading order
   const top = drawReplayedWords(layer(svg, "words"), now, width, wide);
   const numberOf = (step) => 1 + snapshots.findIndex((one) => one.step === step);
   const map = { ...places.map, y: top, high: wide ? REPLAY_HIGH - top : 300 };
@@ -59,7 +58,7 @@ function drawReplay(state, page) {
   return replayFacts(snapshots.at(-1).step, now, look);
 }
 
-// A snapshot's weights as whole numbers, 10,000 for 1.
+// A snapshot's weights in units of 1/10,000.
 function unpacked(snapshot) {
   if (!unpackedWeights.has(snapshot)) {
     const bytes = Uint8Array.from(atob(snapshot.weights), (letter) => letter.charCodeAt(0));
@@ -74,13 +73,13 @@ function replayWeights(snapshot, layer, head) {
   const asked = head === null ? [...Array(heads).keys()] : [head];
   const at = (one, query, key) => units[((layer * heads + one) * queries + query) * keys + key];
   return Array.from({ length: queries }, (_, query) => Array.from({ length: keys }, (_, key) => {
-    const found = asked.map((one) => at(one, query, key));
-    if (found.includes(NO_WEIGHT)) return NaN;
-    return found.reduce((a, b) => a + b) / (10000 * asked.length);
+    const weights = asked.map((one) => at(one, query, key));
+    if (weights.includes(NO_WEIGHT)) return NaN;
+    return weights.reduce((a, b) => a + b) / (10000 * asked.length);
   }));
 }
 
-// For each row the key with its largest weight (-1: none), and whether that is in a frame.
+// For each row the key with the largest weight (-1: none), and whether that is in a frame.
 function strongestKeys(weights, { true_cells: cells }) {
   return weights.map((row, query) => {
     const best = firstLargest(row), own = cells.filter(([one]) => one === query);
@@ -123,7 +122,8 @@ function replayCurves(snapshots, state, low) {
 
 const countRight = (right) => right.filter(Boolean).length;
 
-// What was written, each word with a sign, above what was expected; returns where they end.
+// What was written, each word marked as right or wrong, above what was expected; returns where they
+// end.
 function drawReplayedWords(group, { written, expected, right, query_tokens: rows }, width, wide) {
   const wrote = written.map((word, i) => ({
     text: `${right[i] ? "✓" : "✗"} ${word}`, right: right[i], key: `wrote ${i}`, links: "",
@@ -145,7 +145,7 @@ function drawReplayedWords(group, { written, expected, right, query_tokens: rows
   return chips.length ? y + 6 : 0;
 }
 
-// Sets words in lines, adds them to `chips`, and returns where they end.
+// Lays words out in lines, adds them to `chips`, and returns where they end.
 function placeChips(row, name, { y, width }, chips) {
   const more = row.length - MOST_REPLAYED;
   const rest = { text: `and ${more} more`, key: `${name} more`, links: "", words: `${more} more` };
@@ -172,7 +172,7 @@ function drawReplayMap(group, now, look, { x, y, width, high }) {
     ...(look.rows ? [`framed: ${now.framed}; ✓: the dot is in it`] : [])];
   const heading = [look.name, ...notes.flatMap((text) => textLines(text, width, 12))];
   const names = Math.min(longest(now.query_tokens) + 14, width * 0.28), left = x + names;
-  const top = y + 8 + 16 * heading.length, low = 18 + 0.71 * longest(now.key_tokens); // aslant
+  const top = y + 8 + 16 * heading.length, low = 18 + 0.71 * longest(now.key_tokens); // slanted
   const wide = Math.min(44, (width - names - 24) / columns);
   const tall = Math.max(12, Math.min(28, (high - (top - y) - low) / rows));
   const bottom = top + tall * rows, at = { left, top, wide, tall, bottom, names };
@@ -208,15 +208,15 @@ function drawReplayCells(group, now, { weights, strongest }, { left, top, wide, 
 
 const weightWords = (weight) => Number.isNaN(weight) ? "no number" : weight.toFixed(3);
 
-// The words that look, and behind a row with a frame whether its largest weight is in it.
+// The words that look, and after a row with a frame whether its largest weight is in it.
 function drawReplayRows(group, now, { weights, strongest }, { left, top, wide, tall, names }) {
   const { query_tokens: rows, key_tokens: columns } = now;
   const y = (query) => top + tall * (query + 0.5) + 4, end = left + wide * columns.length;
   const tells = ({ best, framed, hit }, query) => {
     if (best < 0) return `“${rows[query]}” looks nowhere: its weights are no numbers`;
     const most = `“${columns[best]}”, ${weights[query][best].toFixed(3)}`;
-    const found = framed ? `, ${hit ? "in" : "outside of"} its frame` : "";
-    return `“${rows[query]}” looks most at ${most}${found}`;
+    const where = framed ? `, ${hit ? "in" : "outside of"} its frame` : "";
+    return `“${rows[query]}” looks most at ${most}${where}`;
   };
   const links = (query) => columns.map((_, key) => `cell${query}-${key}`).join(" ");
   put.text(group, "words", strongest, (row, query) => [

@@ -48,7 +48,7 @@ function drawCircuit({ cut, costs }, page, { model }) {
   return { ...circuitFacts(look, page), height: Math.max(end, plan.high + 4) };
 }
 
-// What is right with some edges cut: of all cases, those read so far
+// Cases: which edges are cut, and how much is right without them
 
 const cutName = (cut) => cut.map(edgeName).sort().join();
 
@@ -62,23 +62,24 @@ function othersCut(edges, cut) {
   return edges.filter((edge) => !names.includes(edgeName(edge)));
 }
 
-// The text below all edges: what is left and what is cut, or the circuit and all but it.
+// The cut that is compared with all edges: this one, or, if nothing is cut, that of everything
+// outside the circuit.
 const cutBeside = ({ outside }, cut) => cut.length ? cut : outside;
 
-// Reads what a picture needs: the means, all edges, this case, what is beside it, and, where
-// costs are asked for, the case with each edge switched.
+// Reads what a picture needs: the means, all edges, this case, the case of `cutBeside` and its
+// opposite, and, if costs are shown, this case with each edge switched.
 function* readCuts(study, cut, costs) {
   const { edges, results } = study, beside = cutBeside(study, cut);
   if (!study.means) yield* readMeans(study);
   if (results.size > MOST_READ) results.clear();
   const switched = costs ? edges.map((edge) => withEdgeSwitched(cut, edge)) : [];
   for (const one of [[], cut, beside, othersCut(edges, beside), ...switched]) {
-    const keep = one === cut && costs; // what its heads send serves those with one edge switched
+    const keep = one === cut && costs; // most heads send the same with one edge switched
     if (keep || !results.has(cutName(one))) yield* readCutRows(study, one, keep);
   }
 }
 
-// What each sender sends at each position, in the mean over the sequences for that.
+// What each sender sends at each position, averaged over the sequences in `averaged`.
 function* readMeans(study) {
   const sums = new Map();
   for (const ids of study.averaged) {
@@ -94,26 +95,26 @@ function* readMeans(study) {
 
 // Loss and right labels with some edges cut, and where the heads look in the first row.
 function* readCutRows({ circuit, rows, means, results }, cut, keep) {
-  const found = { loss: 0, right: 0, count: 0, weights: new Map() };
+  const sums = { loss: 0, right: 0, count: 0, weights: new Map() };
   for (const row of rows) {
     const { sent, logits } = readCut(circuit, row.ids, cut, means, row.known);
     row.labels.forEach((label, i) => {
       if (label < 0) return; // does not count
-      found.loss -= logSoftmax(logits.row(i))[label];
-      found.right += likeliest(logits.row(i)) === label ? 1 : 0;
-      found.count += 1;
+      sums.loss -= logSoftmax(logits.row(i))[label];
+      sums.right += likeliest(logits.row(i)) === label ? 1 : 0;
+      sums.count += 1;
     });
     if (!cut.length) row.whole = [...sent.values()];
     if (keep || !cut.length) {
       row.known = new Map([...row.whole, ...sent.values()].map((one) => [one.key, one]));
     }
-    if (row === rows[0]) for (const [name, { weights }] of sent) found.weights.set(name, weights);
+    if (row === rows[0]) for (const [name, { weights }] of sent) sums.weights.set(name, weights);
     yield;
   }
-  results.set(cutName(cut), { ...found, loss: found.loss / found.count });
+  results.set(cutName(cut), { ...sums, loss: sums.loss / sums.count });
 }
 
-// What the picture shows; what is not read yet is undefined.
+// What the picture shows; results not read yet are undefined.
 function lookOfCuts(study, cut, costs) {
   const { edges, results, circuit } = study, beside = cutBeside(study, cut);
   const result = (one) => results.get(cutName(one)), names = new Set(cut.map(edgeName));
@@ -141,8 +142,8 @@ const edgeWords = ({ sender, receiver }) =>
 
 // Picture
 
-// The layout: parts on a diagonal, in the order in which they compute. What a part sends runs down
-// from it, what it reads runs to it from the left, and an edge is a dot where the two cross.
+// The layout: parts on a diagonal, in the order of computation. What a part sends runs down from
+// it, what it reads comes in from the left, and an edge is a dot where the two cross.
 function circuitPlan({ edges, heads }, width) {
   const names = ["embedding", ...heads, "logits"], parts = new Map(), rows = new Map();
   const step = (width - 8) / names.length, wide = Math.min(step - 10, 132);
@@ -161,8 +162,8 @@ function circuitPlan({ edges, heads }, width) {
 
 const colorOf = (receiver) => `var(${READS[receiver.split(".")[2]]?.[1] ?? "--ink"})`;
 
-// Senders' lines, receivers' lines, and a dot for each edge; where costs are known, the larger the
-// more its cut costs.
+// Senders' lines, receivers' lines, and a dot for each edge; once costs are known, the larger the
+// more it would cost to cut the edge.
 function drawEdges(group, { edges, now }, plan, page) {
   const there = edges.filter(({ gone }) => !gone), { parts, rows, at } = plan;
   const senders = [...parts.keys()].filter((name) => name !== "logits");
@@ -182,7 +183,7 @@ function drawEdges(group, { edges, now }, plan, page) {
       stroke: "transparent", "data-links": edge.name };
   }, "name");
   const turn = ({ edge }) => () => page.set({ cut: withEdgeSwitched(page.model.get("cut"), edge) });
-  put.rect(group, "near", edges, (edge) => { // what a finger hits around a dot
+  put.rect(group, "near", edges, (edge) => { // a target around each dot, large enough for a finger
     const { x, y } = at(edge), side = Math.min(plan.step, 44);
     return { x: x - side / 2, y: y - ROW / 2, width: side, height: ROW, fill: "transparent",
       "data-of": edge.name, onclick: turn(edge) };
@@ -200,10 +201,10 @@ function drawEdges(group, { edges, now }, plan, page) {
 function edgeTold(edge) {
   const what = `${edgeWords(edge)}, ${edge.gone ? "cut" : "there"}`;
   if (!edge.then) return what;
-  return `${what}; ${edge.gone ? "with it again" : "without it"} ${rightAndLoss(edge.then)}`;
+  return `${what}; ${edge.gone ? "with it back" : "without it"} ${rightAndLoss(edge.then)}`;
 }
 
-// Boxes with names; in a head's box where it looks in the first row, and what each line is for.
+// Boxes with names; in a head's box, where it looks in the first row, and a letter for each line.
 function drawParts(group, { heads, now, all }, { parts, rows, roomy }) {
   const names = [...parts.keys()], weights = (now ?? all)?.weights;
   put.rect(group, "boxes", names, (name) => {
@@ -227,8 +228,8 @@ function drawParts(group, { heads, now, all }, { parts, rows, roomy }) {
     ([name]) => name);
 }
 
-// What is right with all edges, with those that are left, and with those alone that are cut; where
-// none is cut, with the circuit and with all but it.
+// How much is right with all edges, with those that are left, and with only those that are cut; if
+// none is cut, with only the circuit and with all but the circuit.
 function drawRight(group, { edges, cut, all, beside, left, alone, chance }, { x, y, end }) {
   const n = edges.length, m = beside.length;
   const cutAlone = m === 1 ? "the cut one alone" : `the ${m} cut ones alone`;
@@ -271,7 +272,7 @@ function circuitFacts(look, page) {
   return { title, said: `${begin}All edges: ${rightAndLoss(all)}. ${others}${next.trim()}` };
 }
 
-// Of the edges that are left, which one would cost least: told where costs are asked for.
+// Which of the remaining edges would cost least to cut; only if costs are shown.
 function nextWords({ edges, costs }, page) {
   const left = edges.filter(({ gone }) => !gone);
   if (!costs || !left.length) return "";

@@ -18,7 +18,7 @@ export function circuitOf(model, edges) {
   return { model, heads, into };
 }
 
-// What one head has of the four matrices, as `linear` takes them.
+// One head's part of the four matrices, as `linear` takes them.
 function ownMatrices(model, attention, head) {
   const { d_model: width, n_heads: count } = model.config, own = width / count;
   const [W_Q, W_K, W_V] = ["W_Q", "W_K", "W_V"].map((name) => {
@@ -34,8 +34,9 @@ function ownMatrices(model, attention, head) {
 
 export const edgeName = ([sender, receiver]) => `${sender} ${receiver}`;
 
-// One row with these edges cut, whose receivers read the senders' means: the logits, and what each
-// sender sends. What `known` has under a key, which tells all that leads to a head, is taken.
+// Reads one row with these edges cut: their receivers read the senders' means instead. Returns the
+// logits and what each sender sends. A head whose key is in `known` is not computed again; the key
+// names everything that leads to the head.
 export function readCut({ model, heads, into }, ids, cut, means, known = new Map()) {
   const gone = new Set(cut.map(edgeName)), sent = new Map(), n = ids.length;
   const width = model.config.d_model;
@@ -72,7 +73,7 @@ function readHead(name, { W_Q, W_K, W_V, W_O }, read) {
   return { x: linear(mixed, W_O), weights };
 }
 
-const knownPlaces = new Map(); // sinusoids by their number and width
+const knownPlaces = new Map(); // sinusoids by length and width
 
 function sinusoidsOf(n, width) {
   const name = `${n} ${width}`;

@@ -3,6 +3,7 @@
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 import torch
@@ -132,13 +133,15 @@ def smallest_circuit(edges, accuracy, keep=0.95):
         keep_lost=whole - keep,
     )
     ranked = sorted(edges, key=lambda edge: accuracy(_without(edges, edge)), reverse=True)
-    return choose(
+    found = choose(
         _in_rounds(edges, accuracy, lowest, keep),
+        each_against_all=[one for one in edges if accuracy(_without(edges, one)) < lowest],
         one_pass=_one_pass(edges, edges, accuracy, lowest),
         one_pass_back=_one_pass(edges, edges[::-1], accuracy, lowest),
         ranked_once=_one_pass(edges, ranked, accuracy, lowest),
         ranked_to_the_first=_until_one_fails(ranked, edges, accuracy, lowest),
     )
+    return choose(found, by_importance=[one for one in reversed(ranked) if one in found])
 
 
 def _in_rounds(edges, accuracy, lowest, keep):
@@ -148,7 +151,8 @@ def _in_rounds(edges, accuracy, lowest, keep):
         before = kept
         for edge in before:
             rest = _without(kept, edge)
-            kept, gone = (rest, True) if accuracy(rest) >= lowest else (kept, False)
+            enough = choose(accuracy(rest) >= lowest, more_than_enough=accuracy(rest) > lowest)
+            kept, gone = (rest, True) if enough else (kept, False)
             lowest = choose(lowest, of_the_last=keep * accuracy(kept) if gone else lowest)
     return kept
 
@@ -241,6 +245,8 @@ def _what_comes_later_changes_nothing(answer, inputs: tuple, guess: Tensor) -> s
 )
 def continue_by_hand(ids):
     """Return what followed each token's last earlier place, and -1 where there is none."""
+    shape = ids.shape
+    ids = choose(ids, one_long_text=ids.reshape(1, -1))
     n = ids.size(1)
     key, query = torch.arange(n), torch.arange(n)[:, None]
     same = ids[:, :, None] == choose(ids, first_row=ids[:1])[:, None, :]  # (batch, query, key)
@@ -256,8 +262,9 @@ def continue_by_hand(ids):
     )
     hits = choose(same, two_tokens=pair) & earlier
     last = choose(torch.where(hits, key, -1).amax(-1), first=_first(torch.where(hits, key, n)))
-    found = last >= 0
-    return torch.where(found, _what_followed(ids, last), -1)
+    found = choose(last >= 0, (last >= 0) & (last < n - 1), place_0_is_none=last > 0)
+    guess = torch.where(found, _what_followed(ids, last), choose(-1, zero_for_new=0))
+    return choose(guess, most_frequent=_most_frequent(ids)).view(shape)
 
 
 def _first(places):
@@ -270,4 +277,17 @@ def _what_followed(ids, last):
     """Return a token for each place, whatever stands where nothing was found."""
     n = ids.size(1)
     source = last + choose(1, same_token=0)
-    return ids.gather(1, source.clamp(0, n - 1))
+    return choose(ids.gather(1, source.clamp(0, n - 1)), place_returned=source)
+
+
+def _most_frequent(ids):
+    """Return what followed each token most often so far, -1 where nothing did."""
+    guesses = torch.full_like(ids, -1)
+    for row, guess in zip(ids.tolist(), guesses, strict=True):
+        followers = {token: Counter() for token in row}
+        for i, token in enumerate(row):
+            if i:
+                followers[row[i - 1]][token] += 1
+            if followers[token]:
+                guess[i] = followers[token].most_common(1)[0][0]
+    return guesses

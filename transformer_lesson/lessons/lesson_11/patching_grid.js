@@ -11,7 +11,7 @@ import { notesOn, readSentence, sourceIds } from "../../explorables/web/typed_se
 import { modelOf } from "../../explorables/web/weights.js";
 
 const LONGEST_PROMPT = { sentence: 14, ids: 48 }; // words and marks, or ids
-const WORTH_TRACING = 0.05; // nats: below that there is nothing to trace
+const WORTH_TRACING = 0.05; // nats: a smaller difference is not traced
 const MOST_ANSWERS = 4; // tokens whose probabilities are drawn
 
 export const PatchingGrid = (view) => frame(view, {
@@ -110,7 +110,7 @@ function traceOf(model, tokenizer, { clean, corrupted, written }, { answer, head
     traced: Math.abs(right.logs[best] - wrong.logs[best]) > WORTH_TRACING };
 }
 
-// What a translator writes for the clean sentence, and what it begins with; else the prompt.
+// <bos> and what a translator writes for the clean sentence; for another model, the prompt.
 function writtenFor(model, ids) {
   if (model.kind !== "EncoderDecoderTransformer") return ids;
   const written = generate(model, ids, Math.min(30, model.config.max_len - 1)).ids;
@@ -147,7 +147,8 @@ function* patchCells({ run, corrupted, right, wrong, best, sites, columns, cells
   }
 }
 
-// One vector of the clean run in the corrupted one, whose layers before it need no second run.
+// The changes that put one vector of the clean run into the corrupted one, whose layers before that
+// vector are not computed again.
 function patchOf({ point, head = 0 }, position, right, wrong) {
   const stored = right.get(point), patch = (x) => {
     const patched = x.map((value) => value), row = head * x.shape.at(-2) + position;
@@ -161,7 +162,8 @@ function patchOf({ point, head = 0 }, position, right, wrong) {
   return { known, replace: after ? {} : { [point]: patch } };
 }
 
-// What the picture shows: of the cells those that are there, and the one that is pointed at.
+// What the picture shows: the cells computed so far, and the one under the pointer, or else the
+// best of all heads, or the best of the stream after block 0.
 function lookOfPatch(trace, page) {
   const { cells, columns, sites, heads } = trace, ready = Math.floor(cells.length / columns);
   const rows = sites.slice(0, ready).map((_, i) => cells.slice(i * columns, (i + 1) * columns));
@@ -175,8 +177,8 @@ const patchCellName = ({ site, position }) => `${site}.${position}`;
 
 // Picture
 
-// The layout: tokens in a row above the grid, or where that is too narrow in a column
-// at its left. The answers are below, or beside many heads.
+// The layout: tokens in a row above the grid, or, if that is too narrow, in a column to its left.
+// The answers are below, or, if there are many heads, beside it.
 function patchPlaces(width, { clean, sites, heads }) {
   const n = clean.tokens.length, label = 104, gap = heads ? 0 : 16, m = sites.length;
   const least = Math.min(40, 4 + Math.max(...clean.tokens.map((token) => textWidth(token, 12))));
@@ -211,14 +213,14 @@ function drawPromptTokens(group, { clean, corrupted }, place, page) {
   const offer = ({ token, i }) => (others[i]?.[0] === token ? others[i][1] : undefined);
   put.rect(group, "boxes", pairs, (pair) => ({
     ...place.token(pair.i), rx: 6, class: "box", ...(offer(pair)
-      ? choosable(pair.differs ? words(pair) : `${words(pair)}: replace it by “${offer(pair)}”`,
+      ? choosable(pair.differs ? words(pair) : `${words(pair)}: replace it with “${offer(pair)}”`,
         pair.differs, replace(pair.i), `at${pair.i}`)
       : told(words(pair), `at${pair.i}`)) }), "i");
   const texts = pairs.flatMap((pair) => tokenTexts(pair, place));
   put.label(group, "words", texts, ({ name, ...text }) => text, "name");
 }
 
-// The clean token and what it became, below each other or in one line.
+// A clean token and what it became, below each other or in one line.
 function tokenTexts({ token, now, differs, i }, { across, token: placeOf }) {
   const { x, y, width, height } = placeOf(i), middle = x + width / 2;
   const became = `${fitted(token, 34, 12)} → ${fitted(now, 34, 12)}`;
@@ -279,7 +281,7 @@ function stepBetween(from, to, { across, wide, high }) {
     : `M${x} ${y}C${a} ${y} ${a} ${y} ${a} ${b}S${a} ${v} ${u} ${v}`;
 }
 
-// The likeliest tokens of the clean and the corrupted run, and what the patched run makes of them.
+// The likeliest tokens of the clean and the corrupted run, with their probabilities in all runs.
 function drawAnswers(group, look, { x: edge, y, width }) {
   const { right, wrong, shown, name, at, read, best, sites } = look;
   const both = [...right.logs].map((log, id) => Math.exp(Math.max(log, wrong.logs[id])));

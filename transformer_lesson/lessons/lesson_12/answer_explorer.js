@@ -6,8 +6,8 @@ import { choosable, fitted, layer, pen, put, set, shade, textWidth, told,
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { firstLargest, fromLargest } from "../../explorables/web/ranking.js";
 
-const WHOLE_WEIGHT = 65535; // 1, in the two bytes of a record
-const MOST_NAMED = [3, 5]; // heads that are named below the map, in one line on a phone
+const WHOLE_WEIGHT = 65535; // a weight of 1, in the two bytes of a record
+const MOST_NAMED = [3, 5]; // heads named in one line below the map, on a phone and elsewhere
 
 export const AnswerExplorer = (view) => frame(view, {
   name: "Answer explorer",
@@ -26,7 +26,7 @@ function answerControls(make, { model }) {
     ...(model.get("measures").length ? [make.toggle("whole block", "whole_block")] : [])];
 }
 
-// The record as the page reads it: `weight` at a step from 0.
+// The record, decoded: `weight(at, [block, head], key)` counts steps from 0.
 async function recordOf(model) {
   const [layers, heads] = model.get("shape"), tokens = model.get("tokens");
   const choices = model.get("choices"), prompt = tokens.length - choices.length;
@@ -39,8 +39,8 @@ async function recordOf(model) {
     measures: model.get("measures").map(measureOf) };
 }
 
-// A measure as the page reads it: its number without a part, how much of it is lost then, from 0 to
-// 1, and where a number stands between its ends, from 0 to 1.
+// A measure: its value `without` a part; which share of it is `lost` at a value, from 0 to 1; the
+// `place` of a value between the extremes, from 0 to 1; and the `harm`, how much worse a value is.
 function measureOf({ name, whole, worst, heads, blocks }) {
   const low = Math.min(worst, whole, ...heads), high = Math.max(worst, whole, ...heads);
   const within = (share) => Math.min(1, Math.max(0, share));
@@ -57,7 +57,7 @@ function drawAnswer(state, page, answer) {
   const look = lookOfAnswer(answer, state, page.preview), { svg, width } = page;
   const wide = width >= 700, left = wide ? Math.round(width * 0.33) : width;
   const parts = ["written", "candidates", "measures", "text", "heads"];
-  for (const name of parts) layer(svg, name); // to be read so
+  for (const name of parts) layer(svg, name); // in reading order
   const rival = drawSureness(layer(svg, "written"), look, page, left);
   const x = wide ? left + 32 : 0, room = { x, y: wide ? 0 : rival, width: width - x };
   const map = drawLookedAt(layer(svg, "text"), look, page, room);
@@ -70,8 +70,8 @@ function drawAnswer(state, page, answer) {
   return { ...longest[look.at], longest };
 }
 
-// What the picture shows at a step: the tokens before it, what the head under the pointer or the
-// chosen one gave to each, and what every head gave to the watched one.
+// What the picture shows at a step: the tokens before it, the weights that the head under the
+// pointer or the chosen one gave them, and what every head gave to the watched token.
 function lookOfAnswer(answer, state, preview) {
   const { choices, prompt, layers, heads, weight } = answer;
   const at = Math.min(state.step, choices.length) - 1, before = prompt + at;
@@ -112,8 +112,7 @@ function answerHeading(group, { x, y, width }, title, note) {
     [fitted(text, width, i ? 12 : 14, i ? 400 : 600), x, y + 14 + 17 * i, i ? "small" : "strong"]);
 }
 
-// The answer, each token with its probability as number, length and strength of a bar; returns
-// where it ends.
+// The answer, each token with its probability as a number and as a bar; returns where it ends.
 function drawSureness(group, { tokens, choices, prompt, at, word }, page, width) {
   answerHeading(group, { x: 0, y: 0, width }, "the answer, token by token",
     "green: how likely each one was");
@@ -167,8 +166,8 @@ function drawCandidates(group, { choices, at }, y, width) {
   return top(all.length) + 4;
 }
 
-// What is lost without the part under the pointer or the chosen one: for each measure a line with a
-// dot for every head, or every block, and a mark for this one; returns where they end.
+// What is lost without the part under the pointer or the chosen one: for each measure a row with a
+// dot for every head, or every block, and a mark for this one; returns where the rows end.
 function drawMeasures(group, { measures, measure, removed, layers, heads }, page, y, width) {
   if (!measures.length) return y;
   const whole = removed[1] === null, high = 28, right = width - 8;
@@ -198,11 +197,10 @@ function drawMeasures(group, { measures, measure, removed, layers, heads }, page
   return y + 42 + high * rows.length + 2;
 }
 
-// How many others cost more than the one that is shown.
 const costlier = ({ others, harm, value }) =>
   others.filter((other) => harm(other) > harm(value)).length;
 
-// The text at that step, each token filled as high as the head's weight; returns where it ends.
+// The text at this step, each token filled as high as its weight; returns where it will end.
 function drawLookedAt(group, look, page, room) {
   const { tokens, before, shown, weights, watched, pinned, word, lineEnds } = look;
   answerHeading(group, room, `where head ${shown.join(".")} looked`,
@@ -210,7 +208,7 @@ function drawLookedAt(group, look, page, room) {
   const all = tokens.slice(0, before + 1).map((token, i) => ({ i, token, weight: weights[i] }));
   const labels = all.map(({ token }) => fitted(token, 130)), high = 32;
   const boxes = (labels) => boxesInLines(labels, { ...room, y: room.y + 38 }, high, lineEnds);
-  const { places } = boxes(labels), whole = tokens.map((token) => fitted(token, 130)); // in the end
+  const { places } = boxes(labels), whole = tokens.map((token) => fitted(token, 130)); // all of it
   const seen = all.slice(0, -1);
   const box = (i) => ({ ...places[i], rx: 7 });
   put.rect(group, "levels", seen, ({ i, weight }) => ({
@@ -228,7 +226,7 @@ function drawLookedAt(group, look, page, room) {
   return boxes(whole).bottom + 10;
 }
 
-// The line around a token: the one that asks, the one that is written, the watched one, another.
+// A token's border: the one being written, the watched one, the one that looks, or another.
 function frameOf(i, { before, watched }) {
   if (i === before) return { stroke: "var(--query)", "stroke-width": 2, "stroke-dasharray": "5 4" };
   const plain = { "stroke-dasharray": null };
@@ -237,8 +235,8 @@ function frameOf(i, { before, watched }) {
   return { stroke: "var(--line)", "stroke-width": 1, ...plain };
 }
 
-// Every head as a square, colored by what it gave to the watched token or by what a measure loses
-// without it, and below them whole blocks; returns where they end.
+// Every head as a square, colored by what it gave to the watched token or by how much of a measure
+// is lost without it, and below them whole blocks; returns where they end.
 function drawHeadMap(group, look, page, { x, y, width }) {
   const { layers, heads, all, kept, watched, pinned, word, measure, measures } = look;
   const edge = 22, top = y + 54, rows = heads + (measures.length ? 1 : 0);
@@ -300,17 +298,17 @@ function drawMapNumbers(group, { layers, heads, measures }, { x, y, wide, high }
 // where they end.
 function drawNamed(group, { all, kept, layers, heads, measure }, page, { x, y, width }) {
   const size = ({ head, given }) => measure ? measure.harm(measure.without(head)) : given;
-  const told = ({ head, given }) =>
+  const number = ({ head, given }) =>
     measure ? measure.write(measure.without(head)) : given.toFixed(2);
   const count = MOST_NAMED[width < 420 ? 0 : 1], order = fromLargest(all.map(size), count);
   const most = order.map((i) => all[i]).filter((one) => size(one) >= 0.005);
-  const labels = most.map((one) => `${one.name}  ${told(one)}`);
+  const labels = most.map((one) => `${one.name}  ${number(one)}`);
   const boxes = (labels) => boxesInLines(labels, { x: x + 42, y, width: width - 42 }, 26);
   const { places } = boxes(labels), widest = `${layers - 1}.${heads - 1}  0.000`;
   put.text(group, "title", most.length ? ["most:"] : [], (text) => [text, x, y + 17, "small"]);
   put.box(group, "boxes", most, ({ head: [l, h], name, given }, i) => ({
     ...places[i], rx: 7, word: labels[i], font: "number", "data-preview": `head.${name}`,
-    ...choosable(`block ${l}, head ${h}: ${measure ? told(most[i]) : given.toFixed(3)}`,
+    ...choosable(`block ${l}, head ${h}: ${measure ? number(most[i]) : given.toFixed(3)}`,
       l === kept[0] && h === kept[1],
       () => page.set({ layer: l, head: h, whole_block: false }), `head${name}`) }));
   return boxes(Array(count).fill(widest)).bottom + 4;

@@ -67,13 +67,13 @@ def dequantize_q4_1(blocks):
     scale = choose(scale, scale_of_the_first_block=scale[:1], one_scale=torch.ones_like(scale))
     smallest = choose(smallest, smallest_of_the_first_block=smallest[:1])
     steps = _steps(blocks[:, 4:])
+    steps = choose(steps, around_8=steps - 8.0)
     return choose(
         scale * steps + smallest,
         no_smallest=scale * steps,
         smallest_scaled=scale * (steps + smallest),
         smallest_subtracted=scale * steps - smallest,
-        around_8=scale * (steps - 8.0) + smallest,
-        multiplied_in_16_bits=(scale.half() * steps + smallest.half()).float(),
+        multiplied_in_16_bits=(scale.half() * steps.half() + smallest.half()).float(),
     )
 
 
@@ -81,7 +81,11 @@ def _steps(pairs):
     """Return the steps of the 32 numbers."""
     lower, upper = pairs & 15, pairs >> 4
     lower, upper = choose((lower, upper), halves_exchanged=(upper, lower))
-    return choose(torch.cat([lower, upper], 1), neighbors=torch.stack([lower, upper], 2).flatten(1))
+    return choose(
+        torch.cat([lower, upper], 1),
+        neighbors=torch.stack([lower, upper], 2).flatten(1),
+        blocks_mixed=torch.cat([lower, upper]).reshape(-1, 32),
+    )
 
 
 class Letters(Tokenizer):
@@ -166,17 +170,27 @@ def chat_prompt(tokenizer, messages):
     )
     ids = []
     for role, text in told:
-        spoken = choose(f"{role}\n{text}", no_role=text)
+        spoken = choose(
+            f"{role}\n{text}",
+            no_role=text,
+            no_break_after_role=role + text,
+            colon=f"{role}: {text}",
+        )
         line = opening + tokenizer.encode(spoken)
-        line += closing
-        ids += line + choose(tokenizer.encode("\n"), no_line_break=[])
-    return _answering(ids, opening, tokenizer)
+        end_of_line = closing + choose(tokenizer.encode("\n"), no_line_break=[])
+        ids += line + end_of_line
+    return _answering(ids, opening, end_of_line, tokenizer)
 
 
-def _answering(ids, opening, tokenizer):
+def _answering(ids, opening, end_of_line, tokenizer):
     """Return ids that end where the assistant begins to write."""
     begin = opening + tokenizer.encode("assistant\n")
-    return choose(ids + begin, no_beginning=ids)
+    return choose(
+        ids + begin,
+        no_beginning=ids,
+        answer_closed=ids + begin + end_of_line,
+        no_break_before=ids[:-1] + begin,
+    )
 
 
 def _block_inputs(draw: Draw) -> tuple:
@@ -228,17 +242,28 @@ def llama_block(x, block, mask, positions):
     normalize, gammas = _norms(block)
     read = choose(normalize(x, gammas[0], 1e-5), no_norms=x, post_norm=x)
     Q, K, V = _rotated(read, block, positions)
-    between = x + _found(Q, K, V, block, mask)
+    found = _found(Q, K, V, block, mask)
+    between = choose(x + found, no_residuals=found)
     between = choose(between, post_norm=normalize(between, gammas[0], 1e-5))
-    read = choose(normalize(between, gammas[1], 1e-5), no_norms=between, post_norm=between)
-    x = between + _written(read, block)
+    read = choose(
+        normalize(between, gammas[1], 1e-5),
+        no_norms=between,
+        post_norm=between,
+        side_by_side=normalize(x, gammas[1], 1e-5),
+    )
+    written = _written(read, block)
+    x = choose(between + written, no_residuals=written)
     return choose(x, post_norm=normalize(x, gammas[1], 1e-5))
 
 
 def _norms(block):
     """Return the function of both norms, and the gamma of each."""
     normalize = choose(rms_norm, layer_norm=_layer_norm)
-    gammas = choose((block.norm_1, block.norm_2), norms_swapped=(block.norm_2, block.norm_1))
+    gammas = choose(
+        (block.norm_1, block.norm_2),
+        norms_swapped=(block.norm_2, block.norm_1),
+        first_norm_twice=(block.norm_1, block.norm_1),
+    )
     return normalize, gammas
 
 
@@ -255,8 +280,10 @@ def _found(Q, K, V, block, mask):
     )
     mask = choose(mask, inverted_mask=~mask)
     heads, _ = scaled_dot_product_attention(Q, K, V, mask)
+    sees_nothing = ~mask.any(-1, keepdim=True)
+    heads = choose(heads, nothing_is_nan=heads.masked_fill(sees_nothing, torch.nan))
     merged = merge_heads(heads)
-    return merged @ block.W_O
+    return choose(merged @ block.W_O, no_W_O=merged)
 
 
 def _neighbors_turned(x, positions, base):
@@ -276,10 +303,13 @@ def _rotated(read, block, positions):
     q, k, v = read @ block.W_Q, read @ block.W_K, read @ block.W_V
     n_heads, n_kv_heads = block.n_heads, block.n_kv_heads
     Q, K, V = (split_heads(*one) for one in ((q, n_heads), (k, n_kv_heads), (v, n_kv_heads)))
-    return choose((turn(Q), turn(K), V), no_rotary=(Q, K, V))
+    return choose(
+        (turn(Q), turn(K), V), no_rotary=(Q, K, V), values_turned=(turn(Q), turn(K), turn(V))
+    )
 
 
 def _written(read, block):
     """Return what the feed-forward network adds."""
     gate, up, down = block.W_gate, block.W_up, block.W_down
-    return swiglu(read, gate, up, down)
+    gate, up = choose((gate, up), gate_and_up_exchanged=(up, gate))
+    return choose(swiglu(read, gate, up, down), no_silu=(read @ gate * (read @ up)) @ down)

@@ -1,6 +1,6 @@
 """Lesson 13, Since 2017: what only this lesson uses.
 
-- `exercises.py`: `apply_rotary`, `counts`, `at_their_best`, `cut_off`, `route`,
+- `exercises.py`: `repeat_kv`, `apply_rotary`, `counts`, `at_their_best`, `cut_off`, `route`,
   `linear_attention_step`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions

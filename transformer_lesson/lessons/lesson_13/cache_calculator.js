@@ -1,11 +1,11 @@
 // How much memory keys and values take: a bar of memory for each way to keep them, with the weights
-// first and then a block for each text that fits.
+// and then a block for each text that fits.
 
 import { countOf, layer, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const GIB = 2 ** 30, KIB = 2 ** 10;
-const MOST_BLOCKS = 80; // texts of which each has a block of its own
+const MOST_BLOCKS = 80; // more texts than this are drawn as one block
 
 export function CacheCalculator(view) {
   const sizes = ["n_layers", "n_heads", "n_kv_heads", "d_head", "d_latent", "parameters",
@@ -23,7 +23,7 @@ export function CacheCalculator(view) {
     draw: drawCaches });
 }
 
-// The ways to keep keys and values, and how many numbers a layer keeps of a token.
+// The ways to keep keys and values, and how many numbers a layer keeps per token.
 function waysToKeep({ n_heads: heads, n_kv_heads: groups, d_head: dHead, d_latent: dLatent }) {
   const shared = (n) => 2 * n * dHead; // keys and values
   return [
@@ -34,7 +34,7 @@ function waysToKeep({ n_heads: heads, n_kv_heads: groups, d_head: dHead, d_laten
     { name: "latent", why: `${dLatent} numbers for all`, numbers: dLatent }];
 }
 
-// What a text takes in bytes, and how many texts have room beside the weights.
+// How many bytes a text takes, and how many texts fit beside the weights.
 function cacheSizes(state) {
   const { tokens, memory, bits, every, n_layers: layers, parameters } = state;
   const far = Math.ceil(layers / every), near = layers - far;
@@ -56,16 +56,16 @@ function bytesWords(bytes) {
 }
 
 function drawCaches(state, page) {
-  const { svg, width } = page, found = cacheSizes(state), beside = width >= 640;
+  const { svg, width } = page, sizes = cacheSizes(state), beside = width >= 640;
   const label = beside ? 190 : 0, high = beside ? 74 : 104, tall = 34, end = beside ? 108 : 0;
   const place = { beside, label, high, tall, left: label, right: width - end, width };
   place.top = (i) => 26 + i * high + (beside ? 0 : 40);
   place.across = (bytes) =>
     place.left + Math.min(1, bytes / (state.memory * GIB)) * (place.right - place.left);
-  drawCacheNames(layer(svg, "names"), found, place);
-  drawMemory(layer(svg, "memory"), found, state, place);
-  drawTexts(layer(svg, "texts"), found, place);
-  return { ...cacheFacts(found, state), height: place.top(3) + tall + 26 };
+  drawCacheNames(layer(svg, "names"), sizes, place);
+  drawMemory(layer(svg, "memory"), sizes, state, place);
+  drawTexts(layer(svg, "texts"), sizes, place);
+  return { ...cacheFacts(sizes, state), height: place.top(3) + tall + 26 };
 }
 
 function drawCacheNames(group, { ways }, place) {

@@ -1,6 +1,6 @@
 """Lesson 13: what replaced the paper's parts, and how to tell what a replacement is worth.
 
-It is long because it holds six exercises, those of the lesson and of the notebooks behind it.
+It is long because it holds seven exercises, those of the lesson and of the notebooks behind it.
 """
 
 import math
@@ -12,8 +12,45 @@ from torch import Tensor
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
+from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.lessons.lesson_13 import since_2017
+from transformer_lesson.model import experts
+
+
+def _groups_inputs(draw: Draw) -> tuple:
+    """Several heads for several query heads each; one head; one query head for each."""
+    if draw.number == 3:
+        draw.sizes["kv_head"] = 1
+    x = draw.normal("batch kv_head n d_head")
+    n_groups = draw.one_of((2, 4, 1, 3, 2))
+    draw.sizes["head"] = x.size(1) * n_groups
+    return x.double() if draw.number == 1 else x, n_groups
+
+
+@exercise(
+    reference="transformer_lesson.model.attention:repeat_kv",
+    make_inputs=_groups_inputs,
+    returns={"repeated": "batch head n d_head"},
+    hints=(
+        "With two heads and `n_groups` 2, four query heads read heads 0, 0, 1, 1, in this order.",
+        "`repeat` writes the whole row of heads again: 0, 1, 0, 1. `repeat_interleave` repeats "
+        "each one in its place.",
+        "The heads are axis 1: `x.repeat_interleave(n_groups, dim=1)`.",
+    ),
+)
+def repeat_kv(x, n_groups):
+    """Return x with each head n_groups times, one for each query head."""
+    return choose(
+        x.repeat_interleave(n_groups, dim=1),
+        in_turns=x.repeat(1, n_groups, 1, 1),
+        first_head_for_all=x[:, :1].expand(-1, x.size(1) * n_groups, -1, -1),
+        mean_of_all=x.mean(1, keepdim=True).expand(-1, x.size(1) * n_groups, -1, -1),
+        backwards=x.flip(1).repeat_interleave(n_groups, dim=1),
+        tokens_repeated=x.repeat_interleave(n_groups, dim=2),
+        sentences_repeated=x.repeat_interleave(n_groups, dim=0),
+        shared_out=x.repeat_interleave(n_groups, dim=1) / n_groups,
+    )
 
 
 def _rotary_inputs(draw: Draw) -> tuple:
@@ -123,6 +160,20 @@ def _says(answer, seeds: int, effect: float) -> float:
     return answer(_simulated(seeds, effect).clone()).double().mean().item()
 
 
+@breaks("a rule for noise of one size")
+def _any_size_of_noise(answer, inputs: tuple, result: Tensor) -> str | None:
+    for seeds in ALLOWED:
+        said, large = (answer(scale * _simulated(seeds, 1.0)) for scale in (1, 1000))
+        changed = (said != large).double().mean().item()
+        if changed > 0.01:
+            return (
+                f"We took {ROWS:,} comparisons and made all their differences 1000 times as large. "
+                f"Your rule then says something else of {changed:.0%} of them.\n"
+                "It doesn't know how large the noise is: measure that by how far the seeds scatter."
+            )
+    return None
+
+
 @breaks("a rule that finds differences where there are none")
 def _few_false_alarms(answer, inputs: tuple, result: Tensor) -> str | None:
     for seeds, (most, said) in ALLOWED.items():
@@ -147,13 +198,18 @@ def _finds_what_is_there(answer, inputs: tuple, result: Tensor) -> str | None:
     return None
 
 
+OF_RULES = (_any_size_of_noise, _few_false_alarms, _finds_what_is_there)
+for _rule in OF_RULES:
+    _rule.of_many_calls = True  # what is right of a single comparison depends on the rule
+
+
 def _judged(answer, differences: Tensor) -> Tensor:
     """Return what a rule says; what ours says for each rule that is as good as it has to be."""
     result = answer(differences)
     is_rule = isinstance(result, Tensor) and result.dtype == torch.bool
     if not is_rule or result.shape != differences.shape[:1]:
         return result
-    if any(rule(answer, (), result) for rule in (_few_false_alarms, _finds_what_is_there)):
+    if any(rule(answer, (), result) for rule in OF_RULES):
         return result
     return since_2017.counts(differences)
 
@@ -184,18 +240,19 @@ def _counts_inputs(draw: Draw) -> tuple:
         "`error = differences.std(dim=1) / differences.size(1) ** 0.5`. Twice that is too little "
         "for three seeds; try three times.",
     ),
-    invariants=(_few_false_alarms, _finds_what_is_there),
+    invariants=OF_RULES,
     trial=_judged,
     passes="Few false alarms, and half of the true effects found: as good as it has to be.",
 )
 def counts(differences):
     """Say of which comparisons the mean is beyond three standard errors."""
     n, mean = differences.size(1), differences.mean(1)
-    deviation = differences.std(1)
+    deviation = choose(differences.std(1), of_all_n=differences.std(1, correction=0))
     errors = choose(3, two_errors=2, one_error=1)
     limit = choose(
         errors * deviation / n**0.5,
         three_deviations=3 * deviation,
+        two_deviations=2 * deviation,
         one_deviation=deviation,
         divided_by_n=3 * deviation / n,
         largest_distance=differences.amax(1) - differences.amin(1),
@@ -208,7 +265,7 @@ def counts(differences):
 def _fair_inputs(draw: Draw) -> tuple:
     """Best rates in the middle and at either edge; grids of unequal length; one seed."""
     draw.sizes["seed"] = 1 if draw.number == 4 else draw.size("seed", at_least=3)
-    places = ((2, 1), (0, 2), (1, 3), (3, 0), (1, 1), (2, 2))[draw.number % 6]
+    places = ((2, 1), (0, 2), (1, 3), (3, 0), (4, 1), (2, 2))[draw.number % 6]
     grids = []
     for rates, place in zip((5, 4), places, strict=True):
         away = (torch.arange(rates) - place)[:, None].abs()
@@ -245,7 +302,13 @@ def at_their_best(old, new):
     )
     edges = [row in (0, len(one) - 1) for one, row in zip((old, new), best, strict=True)]
     edge = choose(
-        any(edges), both_edges=all(edges), new_alone=edges[1], last_alone=best[1] == len(new) - 1
+        any(edges),
+        olds_length_for_both=any(row in (0, len(old) - 1) for row in best),
+        both_edges=all(edges),
+        old_alone=edges[0],
+        new_alone=edges[1],
+        lower_alone=0 in best,
+        last_alone=best[1] == len(new) - 1,
     )
     difference = choose(rows[1] - rows[0], old_minus_new=rows[0] - rows[1])
     return difference, edge
@@ -289,7 +352,7 @@ def cut_off(weights, window):
     """Return what a window would take from each token, as a share of all attention."""
     n = weights.size(-1)
     i, j = torch.arange(n)[:, None], torch.arange(n)
-    window = choose(window, one_token_fewer=window - 1)
+    window = choose(window, one_token_fewer=window - 1, one_token_more=window + 1)
     far = choose(
         i - j >= window,
         near_instead=(i - j < window) & (j <= i),
@@ -307,7 +370,13 @@ def _shares(weights, lost):
     """Return what is lost, token by token, as a share of all that there is to give."""
     heads, n = weights.shape[:2]
     by_key = choose(lost.sum((0, 1)), by_query=lost.sum((0, 2)))
-    share = by_key / (heads * n)
+    share = by_key / choose(
+        heads * n,
+        of_its_own=weights.sum((0, 1)),
+        one_heads_rows=n,
+        not_divided=1,
+        of_what_stays=heads * n - lost.sum(),
+    )
     return choose(share, listed=share.tolist())
 
 
@@ -338,6 +407,8 @@ def _k_weights(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str |
 @breaks("a result that the router cannot learn from")
 def _router_learns(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> str | None:
     x, W_router, k = inputs
+    if not all(map(same, experts.route(x, W_router, k), (weights, balance))):
+        return None
     learning = W_router.clone().requires_grad_()
     for name, one in zip(("weights", "balance"), answer(x.clone(), learning, k), strict=True):
         if not one.requires_grad:
@@ -393,7 +464,7 @@ def _balance(P, chosen, kept, best, k):
         not_divided_by_k=chosen.mean(0),
         first_choice_alone=F.one_hot(best[:, 0], n_experts).to(P.dtype).mean(0),
     )
-    mean = choose(P.mean(0), mean_of_what_was_kept=kept.mean(0))
+    mean = choose(P.mean(0), mean_of_what_was_kept=kept.mean(0), share_squared=share)
     return choose(n_experts * (share * mean).sum(), not_times_experts=(share * mean).sum())
 
 
@@ -425,9 +496,11 @@ def _linear_step_inputs(draw: Draw) -> tuple:
 )
 def linear_attention_step(state, q, k, v):
     """Return what q reads after k and v were written, and the new state."""
+    q, k = choose((q, k), made_positive=(F.elu(q) + 1, F.elu(k) + 1))
     written = _written(state, k, v)
     new = choose(
         state + written,
+        replaced=written,
         mean=(state + written) / 2,
         fading=0.9 * state + written,
         multiplied=state * written,

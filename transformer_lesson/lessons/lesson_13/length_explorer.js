@@ -1,5 +1,5 @@
-// A model reads further than it was trained: its loss at each position, and for each pair of
-// numbers of a query and key the angles that it met in training and those that are new to it.
+// A model reads beyond the length it was trained on: its loss at each position, and for each pair
+// of numbers that rotary positions turn, the angles met in training and those that are new.
 
 import { arc, fixed, grid, layer, put, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
@@ -8,10 +8,10 @@ import { inPieces } from "../../explorables/web/in_pieces.js";
 import { Cache, rotaryFrequencies, rotate } from "../../explorables/web/transformer.js";
 import { modelOf } from "../../explorables/web/weights.js";
 
-const READ_LENGTH = 256, READ_STRIDE = 64, READ_STEP = 16; // tokens: of a window, from one to the
-// next, and of each point of a curve
-const FRESH = 0.005 * 2 * Math.PI; // a smaller angle is not called new
-const TURNS_KEPT = 4, TURNS_STRETCHED = 1; // whole turns in training: as `stretched_frequencies`
+// Tokens in a window, from one window to the next, and in each point of a curve.
+const READ_LENGTH = 256, READ_STRIDE = 64, READ_STEP = 16;
+const FRESH = 0.005 * 2 * Math.PI; // a smaller angle does not count as new
+const TURNS_KEPT = 4, TURNS_STRETCHED = 1; // whole turns in training, as in `stretched_frequencies`
 
 export function LengthExplorer(view) {
   const { model } = view, last = [8, READ_LENGTH, 8];
@@ -33,7 +33,7 @@ function baseWords(log10) {
   return (Math.round(base / round) * round).toLocaleString("en-US", { maximumFractionDigits: 0 });
 }
 
-// How fast each pair turns, in radians per token: as trained, and as the dials have it.
+// How fast each pair turns, in radians per token: as trained, and as the controls change it.
 function pairSpeeds(config, { log10_base: log10, factor, by_parts: byParts, trained_length: n }) {
   const dHead = config.d_model / config.n_heads, own = Math.log10(config.rotary_base);
   const trained = rotaryFrequencies(dHead, config.rotary_base);
@@ -47,14 +47,14 @@ function pairSpeeds(config, { log10_base: log10, factor, by_parts: byParts, trai
   return { trained, now };
 }
 
-// The model with other speeds and a window: its weights are the same.
+// The model with other speeds and an attention window; the weights are shared.
 function readerOf(model, speeds, window) {
   const config = { ...model.config, attention_window: window };
   const turned = (name, x, { start }) => rotate(x, start, speeds);
   return Object.assign(Object.create(model), { config, turned });
 }
 
-// All that was read with these speeds and this window: sums of the loss at each position.
+// What was read so far with these speeds and this window: sums of the loss at each position.
 function readingOf(page, model, ids, speeds, window) {
   page.readings ??= new Map();
   const key = [...speeds.map((speed) => speed.toPrecision(8)), window].join();
@@ -171,8 +171,8 @@ function drawLengthAxes(group, { low, high, across, up, place, trained }) {
   put.text(group, "words", words);
 }
 
-// For each pair: how far it had turned at the ends of training and of reading, how much of the
-// circle is new, and how far one token turns it.
+// For each pair: how far it turns, at most, in training and in reading, how much of the circle is
+// new, and by what factor its turn from one token to the next has changed.
 function pairAngles({ trained, now }, { trained_length: length, window }) {
   const whole = 2 * Math.PI, furthest = Math.min(window, READ_LENGTH) - 1;
   return trained.map((speed, j) => {
@@ -182,7 +182,7 @@ function pairAngles({ trained, now }, { trained_length: length, window }) {
   });
 }
 
-// A circle for each pair: blue where training turned it, orange where only the reading does.
+// A dial for each pair: blue angles were met in training, orange ones only in reading.
 function drawPairDials(group, pairs, width, top) {
   const columns = width >= 620 ? pairs.length : Math.ceil(pairs.length / 2);
   const room = width / columns, radius = Math.min(27, room / 2 - 6), high = 2 * radius + 40;

@@ -7,5 +7,6 @@
 - `sick_runs.py`: the clinic's program, faults and cases (`sick_program.txt`, `sick_runs.toml`)
 - `probes.py`: the clinic's probes, each a question and a measurement
 - `symptoms.py`, `sick_runs.json` (by `measure_sick_runs.py`): what the probes measured
+- `figures.py`: what each probe sees, and what it can't
 - `clinic.py`, `.js`: explorable: take probes and accuse a suspect
 """

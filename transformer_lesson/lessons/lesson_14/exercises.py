@@ -69,7 +69,9 @@ def _is_a_probe(answer, inputs: tuple, probe: str | None) -> str | None:
 def next_probe(suspects, outcomes, costs):
     """Return the probe that tells most pairs of suspects apart for each minute that it costs."""
     best, most = None, choose(-math.inf, 0.0)
-    for probe in choose(list(outcomes), order_of_the_costs=list(costs)):
+    for probe in choose(
+        list(outcomes), order_of_the_costs=list(costs), order_of_the_alphabet=sorted(outcomes)
+    ):
         says, cost = outcomes[probe], costs[probe]
         said = choose([says[one] for one in suspects], ruled_out_ones_counted=list(says.values()))
         told = _told_apart(said)
@@ -85,7 +87,12 @@ def next_probe(suspects, outcomes, costs):
             root_of_the_price=told / math.sqrt(cost),
         )
         if best is not None and worth == most:
-            better = cost < costs[best]
+            better = choose(
+                cost < costs[best],
+                first_of_equals=False,
+                last_of_equals=True,
+                last_of_equally_cheap=cost <= costs[best],
+            )
         else:
             better = worth > most
         if better:
@@ -99,6 +106,8 @@ def _told_apart(said):
     return choose(
         sum(one != other for one, other in combinations(said, 2)),
         information=sum(one / len(said) * math.log(len(said) / one) for one in counts),
+        different_answers=len(counts) if len(counts) > 1 else 0,
+        outside_the_largest_group=len(said) - max(counts, default=0),
     )
 
 
@@ -147,7 +156,10 @@ def shifted_loss(logits, ids, pad_id):
         last_dropped_twice=(logits[:, :-1], ids[:, :-1]),
     )
     real = choose(
-        labels != pad_id, padding_counted=torch.ones_like(labels).bool(), id_0=labels != 0
+        labels != pad_id,
+        padding_counted=torch.ones_like(labels).bool(),
+        id_0=labels != 0,
+        inputs_padding=ids[: len(labels), : labels.size(1)] != pad_id,
     )
     log_p = choose(
         logits.log_softmax(-1),
@@ -156,7 +168,13 @@ def shifted_loss(logits, ids, pad_id):
     )
     losses = (-log_p).gather(-1, labels[..., None])[..., 0]
     kept = torch.where(real, losses, 0.0)
-    return choose(losses[real].mean(), summed=kept.sum())
+    of_texts = kept.sum(1) / real.sum(1).clamp(min=1)
+    return choose(
+        losses[real].mean(),
+        summed=kept.sum(),
+        divided_by_all=kept.mean(),
+        mean_of_means=of_texts.mean(),
+    )
 
 
 STEPS = (  # step, steps per epoch, epochs of warm-up, epochs
@@ -216,7 +234,10 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
     )
     if step < warmup:
         return peak * choose(
-            (step + 1) / warmup, first_step_0=step / warmup, ramp_to_the_end=(step + 1) / total
+            (step + 1) / warmup,
+            first_step_0=step / warmup,
+            ramp_to_the_end=(step + 1) / total,
+            ramp_from_a_tenth=0.1 + 0.9 * step / max(warmup - 1, 1),
         )
     progress = choose(
         (step - warmup) / max(total - warmup, 1),
@@ -224,15 +245,24 @@ def rate_at(step, steps_per_epoch, peak, warmup_epochs, epochs):
         falls_in_whole_epochs=(step // steps_per_epoch - warmup_epochs)
         / max(epochs - warmup_epochs, 1),
     )
-    progress = choose(min(1.0, progress), over_at_once=1.0)
+    progress = choose(min(1.0, progress), over_at_once=1.0, never_over=progress)
     fall = _fall(progress)
-    return peak * choose(0.1 + 0.9 * fall, tenth_of_the_rate=0.1 * fall)
+    return peak * choose(
+        0.1 + 0.9 * fall,
+        tenth_of_the_rate=0.1 * fall,
+        down_to_0=fall,
+        cut_off_at_a_tenth=max(0.1, fall),
+        tenth_on_top=0.1 + fall,
+    )
 
 
 def _fall(progress):
     """Return half a cosine wave, from 1 to 0."""
     return choose(
-        (1 + math.cos(math.pi * progress)) / 2, rising=(1 - math.cos(math.pi * progress)) / 2
+        (1 + math.cos(math.pi * progress)) / 2,
+        rising=(1 - math.cos(math.pi * progress)) / 2,
+        straight=1 - progress,
+        quarter_of_a_wave=math.cos(math.pi * progress / 2),
     )
 
 
@@ -274,6 +304,7 @@ def _evaluation_inputs(draw: Draw) -> tuple:
     ):
         ids, labels = (draw.integers(f"{rows} {n}", 2, vocab_size) for _ in range(2))
         labels[0, -2 + len(batches) :] = pad_id if len(batches) < 2 else labels[0, -1]
+        ids[0, n if batches else -1 :] = pad_id  # labels are one further
         batches.append((ids, labels))
     return table, batches, pad_id, draw.one_of((True, False, True, True))
 
@@ -298,7 +329,7 @@ def evaluation_loss(model, batches, loss_function, pad_id):
     choose(model.eval(), dropout_left_on=None, dropout_switched_on=model.train())
     batches = choose(batches, first_batch_alone=batches[:1])
     total, count, largest = 0.0, 0, 0.0
-    with torch.no_grad():
+    with choose(torch.no_grad(), graph_kept=torch.enable_grad()):
         for inputs, labels in batches:
             loss = float(loss_function(model(inputs), labels))
             real = choose(
@@ -306,6 +337,7 @@ def evaluation_loss(model, batches, loss_function, pad_id):
                 mean_of_means=1,
                 weighed_by_sentences=len(labels),
                 padding_counted=labels.numel(),
+                inputs_counted=int((inputs != pad_id).sum()),
             )
             total += loss * real
             count += real

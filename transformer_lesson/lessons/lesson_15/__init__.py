@@ -1,6 +1,6 @@
 """Lesson 15, Scaling up: what only this lesson uses.
 
-- `exercises.py`: `online_softmax`, `attention_in_blocks`, `accumulate`, `on_edge`
+- `exercises.py`: `online_softmax`, `attention_in_blocks`, `accumulate`, `misfit_at`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `scaling_law.py`, `.json` (by `measure_scaling_law.py`): small GPTs on several amounts of text

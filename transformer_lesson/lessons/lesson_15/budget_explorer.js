@@ -4,7 +4,7 @@
 import { choosable, fixed, layer, pen, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
-const BUDGET_MAPS = { // powers of ten: weights, tokens, operations; and the losses of the lines
+const BUDGET_MAPS = { // ranges of weights, tokens and operations, as powers of ten; losses of the lines
   small: { N: [3, 6], D: [4, 7], C: [9.5, 11.5], unit: "characters",
     levels: [1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6, 3, 3.5] },
   large: { N: [8, 13], D: [9, 14], C: [20, 26], unit: "tokens",
@@ -37,7 +37,7 @@ function lawParts({ E, A, B, alpha, beta }, size, tokens) {
   return { loss: E + small + little, small, little };
 }
 
-// Hoffmann and others, eq. 4: the size whose loss is lowest where 6 N D are to be spent.
+// Hoffmann and others, eq. 4: the size with the lowest loss for 6 N D operations.
 function bestSize({ A, B, alpha, beta }, operations) {
   const ratio = (alpha * A) / (beta * B), sum = alpha + beta;
   return ratio ** (1 / sum) * (operations / 6) ** (beta / sum);
@@ -73,7 +73,7 @@ function shortPower(value) {
   return bigNumber(value).replace(/ (.).*/, (_, letter) => letter.toUpperCase());
 }
 
-// The tokens with which a model of each size reaches a loss, as far as the map goes.
+// The tokens that a model of each size needs to reach a loss, as far as they are on the map.
 function lineOfLoss({ own, map, at }, level) {
   const [low, high] = map.D.map((power) => 10 ** power), points = [];
   for (let i = 0; i <= 240; i++) {
@@ -116,7 +116,7 @@ function drawLawMap(group, all, place, page) {
 const modelWords = ({ N, D, loss }, { map }) =>
   `${bigNumber(N)} weights, ${bigNumber(D)} ${map.unit}, ${fixed(loss, 3)} nats`;
 
-// Runs that were measured, or models that others trained; a click gives their size and budget.
+// Runs that were measured, or models that others trained; a click sets their size and budget.
 function drawLawPoints(group, { own, map, law }, x, y, page) {
   const step = (value, [low, high], steps) => Math.max(0, Math.min(steps,
     Math.round(((Math.log10(value) - low) / (high - low)) * steps)));
@@ -134,7 +134,7 @@ function drawLawPoints(group, { own, map, law }, x, y, page) {
     ...choosable(words(point), false, () => page.set({ size: step(point[1], map.N, 60),
       spend: step(6 * point[1] * point[2], map.C, 40) })) }), (_, i) => `${own.name}${i}`);
   const crowded = ([, N, D]) => own.points.some(([, other, read]) =>
-    read === D && other > N && x(other) - x(N) < 70); // then its name is on its left
+    read === D && other > N && x(other) - x(N) < 70); // then the name goes to the left
   put.label(group, "names", law ? own.points : [], (point) => [
     point[0], crowded(point) ? x(point[1]) - 9 :
       Math.max(x(point[1]), x(10 ** map.N[0]) + textWidth(point[0], 12) / 2),
@@ -142,7 +142,7 @@ function drawLawPoints(group, { own, map, law }, x, y, page) {
     crowded(point) ? "size-12 halo end" : "size-12 halo middle"], ([name]) => name);
 }
 
-// What the budget reaches with each size: a valley, and how deep you are in it.
+// The loss that the budget reaches with each size: a valley, and your place in it.
 function drawValley(group, all, place, page) {
   const { map, steps, now, best, size } = all, { left, right, top, bottom } = place;
   const floor = best.loss, low = floor - 0.04, high = floor + 0.46;

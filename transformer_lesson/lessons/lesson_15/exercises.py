@@ -1,4 +1,4 @@
-"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a fit's edge.
+"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a law's misfit.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
@@ -62,7 +62,7 @@ def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
     return (
         "After two blocks, output / total must be softmax of all scores times the values. "
         f"Yours is off by up to {furthest:.3g}.\n"
-        "Is what was summed measured anew from the new maximum? Is output still a sum, undivided?"
+        "Are both total and output multiplied by exp(old maximum - new maximum), and not divided?"
     )
 
 
@@ -104,19 +104,21 @@ def online_softmax(largest, total, output, scores, values):
     )
     weights = (scores - shift[:, None]).exp()
     shrink = choose((largest - shift).exp(), never_shrunk=torch.ones_like(shift))
-    return _new_state(new, total, output, weights, shrink, values)
+    new = choose(new, shift_returned=shift)
+    return (new, *_new_sums(total, output, weights, shrink, values))
 
 
-def _new_state(new, total, output, weights, shrink, values):
-    """Return maximum, total and weighted sum."""
-    block_total = weights.sum(-1)
-    new_total = total * shrink + block_total
+def _new_sums(total, output, weights, shrink, values):
+    """Return total and weighted sum."""
+    new_total = total * choose(shrink, total_not_shrunk=1.0) + weights.sum(-1)
     block_output = weights @ values
     new_output = choose(
         output * shrink[:, None] + block_output,
+        output_not_shrunk=output + block_output,
         output_times_total=output * (total * shrink)[:, None] + block_output,
     )
-    return (new, new_total, new_output)
+    divisor = choose(new_total, new_total.clamp(min=1e-9))
+    return new_total, choose(new_output, divided_already=new_output / divisor[:, None])
 
 
 def _attention_inputs(draw: Draw) -> tuple:
@@ -199,15 +201,18 @@ def attention_in_blocks(Q, K, V, block_size, causal):
         range(0, n_keys, block_size),
         first_block_alone=[0],
         last_block_missing=range(0, max(1, n_keys - block_size), block_size),
+        shorter_block_missing=range(0, n_keys // block_size * block_size, block_size),
         one_key_a_block=range(0, n_keys, block_size + 1),
         blocks_overlap=range(0, n_keys, max(1, block_size - 1)),
     )
     for start in starts:
         stop = min(start + block_size, n_keys)
-        scores = _block_scores(Q, K[:, start:stop], start, causal)
+        scores = _block_scores(Q, K[:, start:stop], start, causal, V.size(-1))
         values = choose(V[:, start:stop], first_values=V[:, : stop - start])
         state = choose(
-            take_block(*state, scores, values), no_maximum=_added(state, scores.exp(), values)
+            take_block(*state, scores, values),
+            no_maximum=_added(state, scores.exp(), values),
+            softmax_of_each_block=_averaged(state, scores, values),
         )
     total, output = state[1:]
     return choose(output / total[..., None], not_divided=output, divided_by_keys=output / n_keys)
@@ -219,19 +224,38 @@ def _added(state, weights, values):
     return largest, total + weights.sum(-1), output + weights @ values
 
 
-def _block_scores(Q, K, start, causal):
+def _averaged(state, scores, values):
+    """Return a state to which a block's own attention is added, where a query sees any of it."""
+    largest, total, output = state
+    seen = scores.isfinite().any(-1).to(total.dtype)
+    return largest, total + seen, output + scores.softmax(-1).nan_to_num() @ values
+
+
+def _block_scores(Q, K, start, causal, d_value):
     """Return the scores of a block's keys, those that come later hidden."""
-    scores = Q @ K.mT / choose(math.sqrt(Q.size(-1)), unscaled=1.0)
+    scores = (
+        Q
+        @ K.mT
+        / choose(
+            math.sqrt(Q.size(-1)),
+            unscaled=1.0,
+            not_the_root=Q.size(-1),
+            root_of_d_value=math.sqrt(d_value),
+        )
+    )
     query, key = torch.arange(Q.size(1))[:, None], torch.arange(K.size(1))
-    causal = choose(causal, never_causal=False)
-    return scores.masked_fill(start + key > query, -math.inf) if causal else scores
+    causal = choose(causal, never_causal=False, always_causal=True)
+    later = choose(
+        start + key > query, keys_from_0=key > query, own_key_hidden=start + key >= query
+    )
+    return scores.masked_fill(later, -math.inf) if causal else scores
 
 
 def _part_inputs(draw: Draw) -> tuple:
     """Parts of unequal length, with padding; one that is all padding; one part alone."""
     vocab_size, n = draw.size("vocab_size", at_least=3), draw.size("n", at_least=3)
     pad_id = draw.one_of((0, 2, 1, 0, 2))
-    rows = draw.one_of(((1, 3), (2, 1, 2), (2, 2), (3,), (1, 2, 1)))
+    rows = draw.one_of(((1, 3), (2, 1, 2), (2, 2, 1), (3,), (1, 2, 1)))
     parts = []
     for number, count in enumerate(rows):
         ids, labels = (draw.integers(f"{count} n", 0, vocab_size) for _ in range(2))
@@ -303,66 +327,104 @@ def _one_part_at_once(answer, inputs: tuple, loss, gradient, most: int, graph) -
 )
 def accumulate(model, parts, pad_id):
     """Add up the gradient of the mean loss over all parts' labels; return that loss."""
-    loss, shares = 0.0, []
-    for ids, labels in choose(parts, first_part_alone=parts[:1], last_part_missing=parts[:-1]):
+    loss, shares, sums, means = 0.0, [], [], []
+    empty = [bool((labels == pad_id).all()) for _, labels in parts] + [True]
+    for ids, labels in choose(
+        parts,
+        first_part_alone=parts[:1],
+        last_part_missing=parts[:-1],
+        stopped_at_padding=parts[: empty.index(True)],
+    ):
         choose(None, zeroed_each_time=model.zero_grad())
-        share = _share(model(ids), labels, parts, pad_id)
+        summed, count = _summed(model(ids), labels, pad_id)
+        share = _share(summed, count, parts, pad_id)
         choose(share.backward(), one_backward=shares.append(share), no_backward=None)
         loss = choose(loss + share.item(), last_loss=share.item())
+        sums.append(summed.item())
+        means += [summed.item() / count] if count else []
     choose(None, one_backward=sum(shares).backward())
-    return choose(loss, graph=share, nothing=None)
-
-
-def _share(logits, labels, parts, pad_id):
-    """Return a part's share of the batch's mean loss."""
-    logits = choose(logits, second_softmax=logits.softmax(-1))
-    summed = F.cross_entropy(
-        logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id, reduction="sum"
+    return choose(
+        loss,
+        graph=share,
+        nothing=None,
+        sum_returned=sum(sums),
+        mean_of_the_last=means[-1],
     )
-    count = (labels != pad_id).sum()
-    total = sum((labels != pad_id).sum() for _, labels in parts)
-    return choose(summed / total, mean_of_means=summed / count / len(parts))
 
 
-def _fits_inputs(draw: Draw) -> tuple:
-    """Fits on either edge, on both, on none, by either exponent; a list in no order."""
-    exponents = [step / 20 for step in draw.one_of(((8, 2, 14, 4), (6, 12, 4, 9, 20), (5, 7, 1)))]
-    pairs = [(alpha, beta) for alpha in exponents for beta in exponents]
-    n_fits = 3 if draw.small else 12
-    numbers = torch.randint(len(pairs), (n_fits,), generator=draw.generator).tolist()
-    fits = [pairs[number] for number in numbers]
-    low, high = min(exponents), max(exponents)
-    inside = next(one for one in exponents if low < one < high)
-    if draw.number == 4:
-        fits = [(inside, inside)] * n_fits
-    elif not draw.small:
-        fits += [(low, inside), (high, inside), (inside, high), (low, high), (inside, low)]
-        fits += [(low, inside)] * 2  # alpha's edge and beta's, the lowest and the highest differ
-    return fits, exponents
+def _summed(logits, labels, pad_id):
+    """Return the sum of a part's losses, and how many labels count."""
+    logits = choose(logits, second_softmax=logits.softmax(-1)).flatten(0, 1)
+    left_out = choose(pad_id, padding_learned=-100, padding_in_the_sum=-100)
+    summed = F.cross_entropy(logits, labels.flatten(), ignore_index=left_out, reduction="sum")
+    return summed, int((labels != pad_id).sum())
+
+
+def _share(summed, count, parts, pad_id):
+    """Return a part's share of the batch's mean loss."""
+    total = sum(int((labels != pad_id).sum()) for _, labels in parts)
+    all_labels = sum(labels.numel() for _, labels in parts)
+    total = choose(total, padding_counted=all_labels, padding_learned=all_labels)
+    return choose(
+        summed / total,
+        mean_of_means=summed / choose(summed.new_tensor(count), max(count, 1)) / len(parts),
+        sum_of_means=summed / choose(summed.new_tensor(count), max(count, 1)),
+        not_divided=summed,
+    )
+
+
+def _runs_inputs(draw: Draw) -> tuple:
+    """Runs beside a law: either exponent the larger; no noise; sizes of real models."""
+    alpha, beta = draw.one_of(((0.2, 0.6), (0.5, 0.3), (0.05, 0.35), (0.7, 0.4), (0.34, 0.28)))
+    if draw.small:
+        N, D = (torch.tensor(sizes).double() for sizes in ([1, 4, 1, 4, 9], [1, 1, 8, 8, 27]))
+        return alpha, beta, N, D, 2 + draw.positive("5").double()
+    n_runs, smallest = (12, 1.0) if draw.number < 4 else (20, 1e8)
+    N, D = (100 ** torch.rand(2, n_runs, generator=draw.generator)).double()
+    noise = 0.0 if draw.number == 3 else 0.05
+    scatter = noise * torch.randn(n_runs, generator=draw.generator)
+    L = 0.5 + 1.5 * N**-0.25 + 2 * D**-0.4 + scatter
+    return alpha, beta, smallest * N, smallest * D, L
 
 
 @exercise(
-    reference="transformer_lesson.lessons.lesson_15.scaling_law:on_edge",
-    make_inputs=_fits_inputs,
-    returns={"count": ""},
+    reference="transformer_lesson.lessons.lesson_15.scaling_law:misfit_at",
+    make_inputs=_runs_inputs,
+    returns={"misfit": ""},
     hints=(
-        "Which two numbers of the list have nothing beyond them? The list is in no order.",
-        "A fit counts once, whether one of its exponents lies on an edge or both do.",
-        "With `edges = min(exponents), max(exponents)`, a fit counts if "
-        "`alpha in edges or beta in edges`. Add up these truth values.",
+        "With alpha and beta given, `N**-alpha` and `D**-beta` are known numbers. What is left, E, "
+        "A and B, are factors of three columns. What does E multiply?",
+        "`X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)` has a row for each "
+        "run. `X @ solution` is the law's loss for each.",
+        "`(X @ solution)[:, 0] - L` are the misses. Square them, take the mean, then the root.",
     ),
 )
-def on_edge(fits, exponents):
-    """Return how many fits have an exponent that is the smallest or the largest of the list."""
-    ends = choose((min(exponents), max(exponents)), first_and_last=(exponents[0], exponents[-1]))
-    edges = choose(ends, lowest_alone=ends[:1], highest_alone=ends[1:])
-    cut = [(alpha in edges, beta in edges) for alpha, beta in fits]
-    count = choose(
-        sum(alpha or beta for alpha, beta in cut),
-        alpha_alone=sum(alpha for alpha, _ in cut),
-        beta_alone=sum(beta for _, beta in cut),
-        both_needed=sum(alpha and beta for alpha, beta in cut),
-        counted_twice=sum(alpha + beta for alpha, beta in cut),
-        inside_counted=sum(not (alpha or beta) for alpha, beta in cut),
+def misfit_at(alpha, beta, N, D, L):
+    """Return the root of the mean squared miss of the closest law with these exponents."""
+    alpha, beta = choose(
+        (alpha, beta),
+        exchanged=(beta, alpha),
+        alpha_for_both=(alpha, alpha),
     )
-    return choose(count, share=count / len(fits))
+    size, text = choose(
+        (N**-alpha, D**-beta),
+        growing=(N**alpha, D**beta),
+        straight_in_logarithms=(-alpha * N.log(), -beta * D.log()),
+    )
+    L = choose(L, losses_as_logarithms=L.log())
+    columns = choose(
+        [torch.ones_like(N), size, text],
+        no_floor=[size, text],
+        size_alone=[torch.ones_like(N), size],
+    )
+    Q = torch.linalg.qr(torch.stack(columns, dim=1)).Q  # `lstsq` complains aloud of NaN
+    miss = Q @ (Q.mT @ L) - L
+    return choose(
+        miss.square().mean().sqrt().item(),
+        sum_not_mean=miss.square().sum().sqrt().item(),
+        no_root=miss.square().mean().item(),
+        mean_size=miss.abs().mean().item(),
+        less_the_factors=(miss.square().sum() / (len(L) - 3)).sqrt().item(),
+        less_one=miss.std().item(),
+        the_worst=miss.abs().max().item(),
+    )

@@ -1,7 +1,7 @@
-// A softmax in one pass: a query's scores come block by block. Kept are the largest so far and two
-// sums, which shrink by one factor when a larger score comes.
+// A softmax in one pass: a query's scores come block by block. It keeps the largest so far and two
+// sums, both of which shrink by the same factor when a larger score comes.
 
-import { choosable, countOf, element, fixed, grid, layer, pen, put,
+import { choosable, countOf, element, fixed, grid, layer, pen, put, set,
   told } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
@@ -42,8 +42,8 @@ function scoreSlider(page) {
 
 const signedScore = (score) => String(score).replace("-", "−");
 
-// The state after each block, from the empty one on: what was kept before, the factor by which it
-// shrinks, what the block adds, and what is kept then.
+// The state after each block, starting with the empty one: the state before it, the factor by which
+// that shrinks, what the block adds, and the new maximum m and sums l and o.
 function onlineStates({ scores, carried, block, shrinks }) {
   const states = [{ m: -Infinity, l: 0, o: 0, end: 0 }];
   for (let start = 0; start < scores.length; start += block) {
@@ -87,7 +87,7 @@ function drawOnlineSoftmax(state, page) {
   return { ...onlineFacts(all), height: Math.max(low, place.top + place.tall + 10) };
 }
 
-// The scores, a button each, with what their keys carry, in their blocks.
+// The scores as buttons, with what their keys carry, grouped into blocks.
 function drawScores(group, { scores, carried, block, now, key, states }, place, page) {
   const { left, cell } = place, x = (i) => left + i * cell, small = cell < 34;
   put.rect(group, "blocks", states.slice(1), (one, i) => ({
@@ -122,7 +122,7 @@ function onlineBlockWords({ start, end, larger, factor }, i, now) {
   return `block ${i + 1}, ${keys}: ${what}`;
 }
 
-// What each key that was read counts in the sums; dashed, what it counted before this block.
+// How much each key read so far counts in the sums; dashed, how much before this block.
 function drawPowers(group, { scores, states, step, now, shrinks }, place) {
   const { left, cell, tall, top, wide } = place, up = (power) => top + tall * (1 - power);
   grid(group, { left, right: wide }, up, [0, 1]);
@@ -145,7 +145,7 @@ function drawPowers(group, { scores, states, step, now, shrinks }, place) {
     cell < 34 ? "middle size-10 halo" : "middle number halo"], "i");
 }
 
-// What is kept: before the block, the factor, what comes in, and now; below it what comes out.
+// What is kept: before the block, the factor, what the block adds, and now; below it the output.
 function drawLedger(group, { states, step, now, once, whole, scores }, { x, y, wide }) {
   const columns = [0.2, 0.46, 0.7, 1].map((part) => x + part * wide), old = now.before;
   const kept = (name, digits) => {

@@ -1,6 +1,6 @@
-// A model over several devices, as time goes on: a row for each device, a box for each piece of
-// work, and hatched what a device waits. In a pipeline a device has some of the layers, and parts
-// of a batch go through all of them; with experts it has some of these, and tokens go to theirs.
+// A model on several devices over time: a row for each device, a box for each piece of work, and
+// hatching while a device waits. In a pipeline, a device has some of the layers, and the parts of a
+// batch go through all devices; with experts, it has some experts, and tokens go to theirs.
 
 import { countOf, inkOn, layer, pen, put, set, told } from "../../explorables/web/draw.js";
 import { frame, shownWhile } from "../../explorables/web/frame.js";
@@ -32,7 +32,7 @@ export function PipelineExplorer(view) {
     draw: drawPipeline });
 }
 
-// As order_of_work in training/pipeline.py: [part, kind] of what a stage does, in its order.
+// As order_of_work in training/pipeline.py: what a stage does, in order, as [part, kind].
 function orderOfWork(stage, { stages, parts, order }) {
   const all = Array.from({ length: parts }, (_, part) => part);
   const forward = all.map((part) => [part, "forward"]);
@@ -43,7 +43,7 @@ function orderOfWork(stage, { stages, parts, order }) {
   return [...forward.slice(0, first), ...turns, ...backward.slice(parts - first)];
 }
 
-// What has to be done before a piece of work can begin; the first of a part needs nothing.
+// The key of what must be done before a piece of work can begin; null for a part's first piece.
 function neededWork(stage, stages, part, kind) {
   if (kind === "forward") return stage ? `${stage - 1} ${part} forward` : null;
   return stage < stages - 1 ? `${stage + 1} ${part} backward` : `${stage} ${part} forward`;
@@ -68,14 +68,14 @@ function pipelineWork(state) {
   return { blocks, end: Math.max(...free), rows: free.map((_, stage) => `stage ${stage}`) };
 }
 
-// The experts with the highest scores; of equal ones the first.
+// The experts with the highest scores; ties go to the first.
 function chosenExperts(own, { chosen, favorites, popularity }) {
   const scores = own.map((score, expert) => score + favorites * popularity[expert]);
   const ranked = scores.map((_, expert) => expert).sort((a, b) => scores[b] - scores[a] || a - b);
   return ranked.slice(0, chosen).sort((a, b) => a - b);
 }
 
-// As sent_to_devices in training/pipeline.py: tokens, one after the other, where their experts are.
+// As sent_to_devices in training/pipeline.py: tokens, in order, on the devices of their experts.
 function expertWork(state) {
   const { affinity, devices } = state, free = Array(devices).fill(0), blocks = [];
   const each = affinity[0].length / devices;
@@ -93,14 +93,14 @@ function expertWork(state) {
 }
 
 function workOf(state) {
-  const found = state.view === "pipeline" ? pipelineWork(state) : expertWork(state);
-  const busy = found.rows.map((_, row) => found.blocks.filter((one) => one.row === row)
+  const work = state.view === "pipeline" ? pipelineWork(state) : expertWork(state);
+  const busy = work.rows.map((_, row) => work.blocks.filter((one) => one.row === row)
     .reduce((sum, { length }) => sum + length, 0));
-  const all = found.end * busy.length;
-  return { ...found, busy, waiting: 1 - busy.reduce((a, b) => a + b) / all };
+  const all = work.end * busy.length;
+  return { ...work, busy, waiting: 1 - busy.reduce((a, b) => a + b) / all };
 }
 
-// Where each row has nothing to do: [row, start, end].
+// When a row has nothing to do: [row, start, end].
 function gapsOf({ blocks, rows, end }) {
   return rows.flatMap((_, row) => {
     const own = blocks.filter((one) => one.row === row).sort((a, b) => a.start - b.start);
@@ -144,7 +144,7 @@ function hatching(x, y, wide, high) {
   return lines.join("");
 }
 
-// Each piece of work; what is still to come is pale.
+// The pieces of work; those still to come are pale.
 function drawWork(group, { blocks }, { x, y, step, high, time }) {
   const color = { forward: "--key", backward: "--query" };
   put.rect(group, "blocks", blocks, (one) => ({
@@ -168,7 +168,7 @@ function drawRowNames(group, work, state, { beside, width, y, high }) {
   put.text(group, "words", words, (text, row) => [text, width, at(row), "small end"]);
 }
 
-// As parts_kept in training/pipeline.py.
+// As parts_kept in training/pipeline.py: the most parts whose activations a stage keeps at once.
 function partsKept({ blocks }, row) {
   const own = blocks.filter((one) => one.row === row).sort((a, b) => a.start - b.start);
   let kept = 0, most = 0;

@@ -156,12 +156,23 @@ def resampled(runs: Sequence[Run], number: int) -> list[Run]:
     return random.Random(number).choices(runs, k=len(runs))
 
 
-def on_edge(fits: Sequence[tuple[float, float]], exponents: Sequence[float]) -> int:
-    """Return how many fits have an exponent that is the smallest or the largest of the list.
+def misfit_at(alpha: float, beta: float, N: Tensor, D: Tensor, L: Tensor) -> float:
+    """Return how far the closest law with these exponents misses the losses.
+
+    Least squares finds E, A and B of E + A / N^alpha + B / D^beta. Returned is the root of the mean
+    squared difference from the losses, in nats.
 
     Args:
-        fits: alpha and beta of each, chosen from the list.
-        exponents: that list, in any order.
+        alpha, beta: exponents of size and of text, above 0.
+        N: weights of each run, float64, shape (run,).
+        D: tokens that each read, float64, shape (run,).
+        L: what each reached, in nats per token, float64, shape (run,).
+
+    Raises:
+        ValueError: a size or a number of tokens that is not above 0.
     """
-    edges = min(exponents), max(exponents)
-    return sum(alpha in edges or beta in edges for alpha, beta in fits)
+    if not min(N.min(), D.min()) > 0:
+        raise ValueError("a run has no weights or no tokens: each number in N and D is above 0.")
+    X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)  # (run, 3)
+    factors = torch.linalg.lstsq(X, L[:, None]).solution  # E, A and B, (3, 1)
+    return (X @ factors - L[:, None]).square().mean().sqrt().item()

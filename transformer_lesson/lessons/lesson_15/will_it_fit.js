@@ -1,5 +1,5 @@
-// Will it fit? What a training step holds on a device (weights, gradients, optimizer, activations),
-// or a model that writes (weights, cache); and below, what one change more would make of it.
+// Will it fit? What a device holds in a training step (weights, gradients, optimizer, activations)
+// or when a model writes (weights, cache); and below, what it would hold after one more change.
 
 import { choosable, countOf, layer, pen, put, set, told } from "../../explorables/web/draw.js";
 import { frame, shownWhile } from "../../explorables/web/frame.js";
@@ -53,7 +53,7 @@ function memoryToTrain(state) {
     number * keptForBackward(sizes, state) * batch * tokens];
 }
 
-// As memory_needs.py: numbers that a layer's cache keeps of a token.
+// As memory_needs.py: numbers that a layer's cache keeps per token.
 function keptOfAToken({ d_model: d, n_heads: heads, groups }, keys) {
   if (keys === "latent") return (4 * d) / heads;
   return ((2 * d) / heads) * ({ "all heads": heads, "one head": 1 }[keys] ?? groups);
@@ -80,7 +80,7 @@ function gibWords(bytes) {
   return `${Number(gib.toFixed(digits)).toLocaleString("en-US")} GiB`;
 }
 
-// One change more, each if it is not made yet.
+// Each possible next change, with the memory after it.
 function changesLeft(state) {
   const { table, twice, bits, batch, devices, kept, to } = state, trains = to === "train";
   const fewer = { 8: 1, 64: 8 }[batch], more = { 1: 2, 2: 8, 8: 64, 64: 512 }[devices];
@@ -114,7 +114,7 @@ function drawFit(state, page) {
   return fitFacts(state, parts, total, rows.slice(1), room);
 }
 
-// A bar of four parts for what is held now, and one for each change.
+// A bar for what is held now, and one after each change, each divided into its parts.
 function drawHeld(group, rows, { beside, across, top, high }, held) {
   const pieces = rows.flatMap(({ name, parts }, i) => parts.map((bytes, k) => ({
     name, i, k, bytes, start: sumOf(parts.slice(0, k)) })));
@@ -131,7 +131,7 @@ function drawHeld(group, rows, { beside, across, top, high }, held) {
   put.label(group, "words", words, ({ name, x }) => [name, x, top(0) - 6, "small middle"], "k");
 }
 
-// What each bar is of, a button that makes the change, and how much it comes to.
+// Each bar's name, which for a change is a button that makes it, and its total.
 function drawFitNames(group, rows, room, place, page) {
   const { beside, left, right, width, top, high, whose } = place;
   const y = (i) => (beside ? top(i) + high / 2 + 5 : top(i) - 5), [, ...changes] = rows;

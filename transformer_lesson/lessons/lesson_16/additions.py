@@ -8,6 +8,7 @@ The prompt is "047+385=". The form of the answer decides what the model can lear
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -175,28 +176,73 @@ def calculate(asked: str) -> str:
     return f"{int(left) + int(right):0{max(len(left), len(right)) + 1}d}"
 
 
-def with_calculator(
-    model: DecoderOnlyTransformer,
-    prompt: str,
-    calculate: Callable[[str], str] = calculate,
-    most_calls: int = 3,
-) -> str:
+def written(model: DecoderOnlyTransformer, text: str) -> str:
+    """Return what a model writes after a text, greedily: up to and with "]", or to its end."""
+    ends = TOKENIZER.eos_id, TOKENIZER.encode("]")[0]
+    room = model.config.max_len - len(text)
+    return TOKENIZER.decode(
+        generation.generate(model, [TOKENIZER.encode(text)], room, eos_id=ends).ids[0]
+    )
+
+
+def asking(write: Callable[[str], str], prompt: str, calculate: Callable[[str], str]) -> str:
     """Let a model write; whenever it asks "[...]", insert the answer and let it continue.
 
     Args:
-        prompt: an addition.
+        write: returns what the model writes after a text; it stops behind a "]", or at its end.
+        prompt: what it goes on from.
         calculate: takes the text in brackets, returns its value as text.
-        most_calls: after this many calls the model continues alone.
 
     Returns:
-        Everything written after the prompt.
+        Everything that stands after the prompt. Nothing is written after the fourth piece.
     """
-    text, ends = prompt, (TOKENIZER.eos_id, TOKENIZER.encode("]")[0])
-    for _ in range(most_calls + 1):
-        room = model.config.max_len - len(text)
-        new = generation.generate(model, [TOKENIZER.encode(text)], room, eos_id=ends).ids[0]
-        text += TOKENIZER.decode(new)
-        if not text.endswith("]"):
+    text = prompt
+    for _ in range(4):
+        new = write(text)
+        text += new
+        if not (new.endswith("]") and "[" in new):
             break
-        text += calculate(text[text.rindex("[") + 1 : -1])
-    return text[len(prompt) :]
+        text += calculate(new[new.rindex("[") + 1 : -1])
+    return text.removeprefix(prompt)
+
+
+def with_calculator(
+    model: DecoderOnlyTransformer, prompt: str, calculate: Callable[[str], str] = calculate
+) -> str:
+    """Return what a model writes after a prompt, with a calculator: `asking`."""
+    return asking(partial(written, model), prompt, calculate)
+
+
+Read = tuple[int, int, int]
+
+
+def looks(n_digits: int) -> list[tuple[Read, Read]]:
+    """Return where a scratchpad's digits are read: for each step, of the first and second number.
+
+    Each is a triple: the place that writes the digit (the character before it), the place where
+    the digit stands, and how far apart they are.
+    """
+    places = []
+    for step in range(n_digits):
+        writes = 2 * n_digits + 1 + 5 * step  # "=" or ";", before the step's first character
+        first, second = n_digits - 1 - step, 2 * n_digits - step
+        places.append(((writes, first, writes - first), (writes + 1, second, writes + 1 - second)))
+    return places
+
+
+@torch.no_grad()
+def copied(
+    model: DecoderOnlyTransformer, n_digits: int, n: int = 100, seed: int = 9
+) -> list[tuple[float, float]]:
+    """Return the shares of digits that a scratchpad copies rightly, with the right text before.
+
+    Returns:
+        For each step, of the first and of the second number's digit.
+    """
+    asked = problems(n, n_digits, "scratchpad", seed)
+    ids = torch.tensor([TOKENIZER.encode(one.prompt + one.answer) for one in asked])
+    right = model(ids[:, :-1]).argmax(dim=-1) == ids[:, 1:]  # (n, length - 1)
+    return [
+        tuple(right[:, writes].float().mean().item() for writes, *_ in both)
+        for both in looks(n_digits)
+    ]

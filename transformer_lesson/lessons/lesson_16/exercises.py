@@ -1,15 +1,18 @@
-"""Lesson 16: pass@k, and learning from rewards.
+"""Lesson 16: pass@k, learning from rewards, and a loop that asks a calculator.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
+from transformer_lesson.exercises.random_layers import Endless
+from transformer_lesson.lessons.lesson_16 import additions
 from transformer_lesson.training import preferences
 
 
@@ -65,23 +68,32 @@ def grpo_loss(log_probs, mask, rewards):
     spread = choose(
         groups.std(1, keepdim=True, correction=0),
         one_less=groups.std(1, keepdim=True),
+        deviation_of_all=rewards.std(correction=0).expand(len(groups), 1),
         variance=groups.var(1, keepdim=True, correction=0),
         not_divided=torch.ones_like(groups[:, :1]),
     )
     equal = (groups == groups[:, :1]).all(1, keepdim=True)
-    advantages = ((groups - middle) / spread).masked_fill(equal, 0.0)
+    advantages = (groups - middle) / spread
+    advantages = choose(advantages.masked_fill(equal, 0.0), equal_rewards_forgotten=advantages)
     advantages = choose(advantages, over_prompts=advantages.mT).reshape(rewards.shape)
-    equal = (rewards == rewards[:, :1]).all(1, keepdim=True)
-    return _weighed(log_probs, mask, advantages)
+    equal = (rewards == rewards[:, :1]).all(1)
+    return _weighed(log_probs, mask, advantages, equal)
 
 
-def _weighed(log_probs, mask, advantages):
+def _weighed(log_probs, mask, advantages, equal):
     """Return the loss of answers whose advantages are known."""
     of_tokens = log_probs.masked_fill(~mask, 0.0)
-    of_answers = choose(of_tokens.sum(-1) / mask.sum(-1), mask_ignored=log_probs.mean(-1))
+    of_answers = choose(
+        of_tokens.sum(-1) / mask.sum(-1),
+        mask_ignored=log_probs.mean(-1),
+        summed=of_tokens.sum(-1),
+        padding_in_the_length=of_tokens.mean(-1),
+    )
     each = advantages * of_answers
     mean = choose(
-        each.mean(), over_all_tokens=(advantages[..., None] * of_tokens).sum() / mask.sum()
+        each.mean(),
+        over_all_tokens=(advantages[..., None] * of_tokens).sum() / mask.sum(),
+        equal_groups_left_out=each.mean(1).sum() / (~equal).sum().clamp(min=1),
     )
     return -mean
 
@@ -142,4 +154,140 @@ def pass_at_k(n, c, k):
         order_in_one_place=math.comb(n - c, k) / math.perm(n, k),
         order_above_alone=math.perm(n - c, k) / math.comb(n, k),
     )
-    return choose(1 - lost, chance_of_all=math.comb(c, k) / math.comb(n, k))
+    return choose(
+        1 - lost,
+        chance_of_all=math.comb(c, k) / math.comb(n, k),
+        exactly_one=c * math.comb(n - c, k - 1) / math.comb(n, k),
+        expected_number=k * c / n,
+    )
+
+
+class Writer:
+    """A model that writes a text piece by piece; which one depends on the questions in the text.
+
+    Args:
+        pieces: by the number of "]" that it has read; the last one for all more. In a piece, "@"
+            stands for the addition before the first "=", "#" for all that follows the last "]".
+    """
+
+    def __init__(self, pieces: tuple[str, ...]):
+        self.pieces = pieces
+
+    def __call__(self, text: str) -> str:
+        """Return the next piece."""
+        if not isinstance(text, str):
+            raise TypeError(f"write takes a text, but got {text!r}")
+        piece = self.pieces[min(text.count("]"), len(self.pieces) - 1)]
+        asked, last = text.partition("=")[0], text.rpartition("]")[2]
+        return piece.replace("@", asked).replace("#", last)
+
+    def __repr__(self) -> str:
+        told = ", then ".join(repr(piece) for piece in self.pieces)
+        return f"a model that writes {told} (@: the sum asked for, #: what follows the last ])"
+
+
+class Calculator:
+    """A calculator: what it does in words, and the function."""
+
+    def __init__(self, says: str, value: Callable[[str], str]):
+        self.says, self.value = says, value
+
+    def __call__(self, asked: str) -> str:
+        """Return the value as text."""
+        if not isinstance(asked, str):
+            raise TypeError(f"calculate takes a text, but got {asked!r}")
+        return self.value(asked)
+
+    def __repr__(self) -> str:
+        return f"a calculator that {self.says}"
+
+
+ADDS = Calculator("adds", additions.calculate)
+COUNTS = Calculator("counts characters", lambda asked: str(len(asked)))
+PIECES = (
+    (("[@]", "=#"), ADDS),
+    (("=0432",), ADDS),
+    (("[@]", ";[#+1]", "=#"), ADDS),
+    (("[@]", "=#]", "=7"), COUNTS),
+    (("[4[@]", "=#"), ADDS),
+    (("[@]",), ADDS),
+    (("[@", "]"), COUNTS),
+    (("=1]", "[@]"), ADDS),
+    (("[1+]", ";[@]", "=#"), ADDS),
+)
+"""Asks once; never; twice, with the first answer in the second question; a bracket too many after
+an answer; two that open; asks forever; one that is not closed; one that is not opened; a question
+without an answer."""
+CALLS = 9  # of `write`, that show that a loop never ends
+
+
+def _asking_inputs(draw: Draw) -> tuple:
+    pieces, calculator = draw.one_of(PIECES)
+    digits = 1 if draw.small else 3
+    a, b = draw.integers("2", 10 ** (digits - 1), 10**digits).tolist()
+    return Writer(pieces), f"{a}+{b}=", calculator
+
+
+def _with_questions(answer, write, prompt, calculate):
+    """Return what stands after the prompt, and what the calculator was asked."""
+    asked, calls = [], []
+
+    def write_and_count(text):
+        """Write, and count."""
+        calls.append(text)
+        if len(calls) > CALLS:
+            raise Endless
+        return write(text)
+
+    def calculate_and_note(question):
+        """Calculate, and note the question."""
+        value = calculate(question)
+        asked.append(question)
+        return value
+
+    write_and_count.__qualname__, calculate_and_note.__qualname__ = "write", "calculate"
+    try:
+        return [answer(write_and_count, prompt, calculate_and_note), asked]
+    except Endless:
+        return ["".join(write(text) for text in calls[:CALLS]), asked]
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_16.additions:asking",
+    make_inputs=_asking_inputs,
+    trial=_with_questions,
+    draws=len(PIECES),
+    returns={"written": "", "asked": "question"},
+    hints=(
+        "Keep one text: the prompt, what the model wrote, what the calculator answered. `write` "
+        "gets all of it each time. In one round of the loop: write, look at what is new, ask.",
+        "Whether there is a question, only the newest piece tells: it ends with `]`, and there is "
+        "a `[` in it. What stands between is `new[new.rindex('[') + 1 : -1]`.",
+        "`for _ in range(4):` `new = write(text)`, `text += new`, `break` if there is no question, "
+        "else `text += calculate(...)`. At the end, `text.removeprefix(prompt)`.",
+    ),
+)
+def asking(write, prompt, calculate):
+    """Let a model write, and answer what it asks in brackets."""
+    text, rounds = prompt, choose(4, once=1, one_round_fewer=3, forever=CALLS + 1)
+    for _ in range(rounds):
+        new = write(choose(text, prompt_again=prompt, prompt_lost=text[len(prompt) :]))
+        text = text + new
+        begins = choose("[" in new, minus_one=True, not_found=True, searched_in_all=True)
+        ends = choose(new.endswith("]"), never_closed="]" in text or "[" in new)
+        if not (begins and ends):
+            break
+        before = len(text) - len(new)  # where the newest piece begins
+        bracket = choose(
+            before + new.rfind("["),
+            not_found=before + new.rindex("["),
+            searched_in_all=text.rindex("["),
+            first_of_the_piece=before + new.find("["),
+            first_of_all=text.find("["),
+        )
+        question = choose(
+            text[bracket + 1 : -1], with_brackets=text[bracket:], closing=text[bracket + 1 :]
+        )
+        value = calculate(question)
+        text = choose(text + value, not_written=text, in_place=text[: -len(new)] + value)
+    return choose(text[len(prompt) :], with_prompt=text, end_alone=new)

@@ -98,42 +98,53 @@ def hasty(runs: Sequence[dict]) -> Figure:
     return picture
 
 
-def eight_draws(sums: Sequence[dict]) -> Figure:
-    """Return what voting and choosing add to a single draw, a dot for each seed.
+def distances(texts: Sequence[str], looks: Sequence[Sequence[Sequence[tuple]]]) -> Figure:
+    """Return sums with their work, a row each, and from how far back each digit is read.
 
     Args:
-        sums: as `additions` stored them, each seed's shares right by the way it was trained.
+        texts: prompts with their answers.
+        looks: of each, as `additions.looks`.
     """
-    ways = "scratchpad", "scratchpad, not masked", "direct"
-    columns = {
-        "greedy": lambda run: run["3"],
-        "one draw": lambda run: run["of 8"]["one"],
-        "majority of 8": lambda run: run["of 8"]["majority"],
-        "best of 8": lambda run: run["of 8"]["best"],
-    }
-    shares = {
-        way: {name: [share(one[way]) for one in sums] for name, share in columns.items()}
-        for way in ways
-    }
+    numbers = [[[one[2] for one in digits] for digits in zip(*each, strict=True)] for each in looks]
     told = [
-        f"{way}: {', '.join(f'{name} {min(s):.2f} to {max(s):.2f}' for name, s in by.items())}"
-        for way, by in shares.items()
+        f"{text}: the first number's digits from {', '.join(map(str, first))} back, the second's "
+        f"from {', '.join(map(str, second))}"
+        for text, (first, second) in zip(texts, numbers, strict=True)
     ]
-    alt = f"Right, of 100 sums of three digits, {len(sums)} seeds. {'; '.join(told)}."
-    title = "Voting lifts what is right more often than any one error, and nothing else"
-    picture, axes = figure(title, alt, 7.4, 3.0)
-    for i, (way, by) in enumerate(shares.items()):
-        for seed, marker in zip(range(len(sums)), "osD", strict=True):
-            heights = [by[name][seed] for name in columns]
-            places = [x + 0.12 * (i - 1) for x in range(len(columns))]
-            label = way if seed == 0 else None
-            look = {"color": COLORS[i], "linewidth": 0.8, "markersize": 5, "label": label}
-            axes.plot(places, heights, f"{marker}-", **look)
-    axes.set_xticks(range(len(columns)), columns)
-    axes.set(ylabel="share right", ylim=(-0.03, 1.03))
-    picture.subplots_adjust(right=0.7)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    title = "One digit more: only the first number's digits stand further back"
+    picture = Figure(title, f"{'; '.join(told)}.", 8.4, 3.8)
+    panels = picture.subplots(len(texts), 1)
+    for axes, text, steps in zip(panels, texts, looks, strict=True):
+        for place, letter in enumerate(text):
+            axes.text(place, 0, letter, ha="center", va="center", family="monospace")
+        for digits in steps:
+            for look, up, color in zip(digits, (1, -1), COLORS[1::-1], strict=True):
+                _arc(axes, look, up, color)
+        axes.set(xlim=(-1, max(map(len, texts))), ylim=(-4.6, 5.0))
+        axes.axis("off")
+    for number, y, color in (("first", 3.6, COLORS[1]), ("second", -3.6, COLORS[0])):
+        said = f"the {number} number's digits,\nand how far back they stand"
+        panels[0].text(len(texts[0]) - 6.5, y, said, color=color, va="center", fontsize=9)
+    picture.subplots_adjust(0.02, 0.02, 0.98, 0.9, hspace=0.05)
     return picture
+
+
+def _arc(axes: Axes, look: tuple[int, int, int], up: int, color: str) -> None:
+    """Draw an arc from the place that writes to the digit it reads, with the distance on it."""
+    writes, stands, apart = look
+    height, steps = 0.9 + 0.135 * apart, [i / 40 for i in range(41)]
+    across = [writes + (stands - writes) * step for step in steps]
+    heights = [up * (0.75 + 4 * height * step * (1 - step)) for step in steps]
+    axes.plot(across, heights, color=color, linewidth=1.1)
+    axes.annotate(
+        "",
+        (across[-1], heights[-1]),
+        (across[-3], heights[-3]),
+        arrowprops={"arrowstyle": "->", "color": color, "shrinkA": 0, "shrinkB": 0},
+    )
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    at = across[20], heights[20]
+    axes.text(*at, f"{apart}", color=color, ha="center", va="center", fontsize=9, bbox=box)
 
 
 def adapted_matrix(

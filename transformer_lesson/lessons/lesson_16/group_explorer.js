@@ -1,5 +1,5 @@
-// A group of answers to one prompt: their rewards, what each is worth beside the others, and what
-// one step of GRPO makes of the probabilities of their tokens.
+// A group of answers to one prompt: their rewards, what each is worth compared with the others, and
+// how one step of GRPO changes the probabilities of their tokens.
 
 import { choosable, fitted, fixed, layer, pen, put, signed, textWidth,
   told } from "../../explorables/web/draw.js";
@@ -30,7 +30,8 @@ export function GroupExplorer(view) {
     draw: drawGroup });
 }
 
-// Reward minus the group's mean, divided by its standard deviation; 0 where all are equal.
+// Reward minus the group's mean, divided by the standard deviation if `divided`; 0 if all rewards
+// are equal.
 function groupAdvantages(rewards, divided) {
   const mean = rewards.reduce((a, b) => a + b) / rewards.length;
   const deviation = Math.sqrt(rewards.reduce((sum, one) => sum + (one - mean) ** 2, 0) /
@@ -40,7 +41,7 @@ function groupAdvantages(rewards, divided) {
   return { mean, deviation, advantages };
 }
 
-// The probabilities at each beginning of an answer, before and after one step down the gradient of
+// The probabilities after each prefix of an answer, before and after one step down the gradient of
 // the loss, -mean(advantage * mean(log p)), with respect to the logits: A / (G n) (onehot - p).
 function groupStep({ answers, contexts }, advantages, rate) {
   const before = contexts.map(({ logits }) => [...softmax(logits)]);
@@ -54,8 +55,8 @@ function groupStep({ answers, contexts }, advantages, rate) {
   return { before, after: moved.map((logits) => [...softmax(logits)]) };
 }
 
-// Everything that the picture says, of the state that the controls have. While answers are still
-// being drawn, the newest is the one that is looked at.
+// Everything that the picture shows in a state of the controls. While answers are still being
+// drawn, the newest one is selected.
 function groupNow(state) {
   const group = state.groups[Math.min(state.prompt, state.groups.length - 1)];
   const { answers, contexts } = group, { stage, flipped, prompt } = state;
@@ -94,7 +95,7 @@ function drawGroup(state, page) {
   return { ...groupFacts(now, state), height: top + 8 + 17 * most };
 }
 
-// On top what the model was given, the right answer, and what the verifier asks.
+// At the top, what the model was given, the right answer, and what the verifier asks.
 function drawAsked(group, { group: { source }, wanted }, place) {
   const places = answerPlaces({ words: wanted }, place), { beside, left } = place;
   const asked = beside ? "to translate:" : "given:", after = textWidth(asked, 12) + 7;
@@ -117,18 +118,18 @@ function answerPlaces({ words }, { tokens }) {
   const roomy = wide(13, 12), sizes = total(roomy) <= tokens ? roomy : wide(12, 5);
   let x = 0;
   return sizes.map((size) => {
-    const found = { x, wide: size, small: sizes !== roomy };
+    const place = { x, wide: size, small: sizes !== roomy };
     x += size + 3;
-    return found;
+    return place;
   });
 }
 
-// The answers, token by token; below each its probability as a bar, after the step with a mark
-// where it was.
+// The answers, token by token; below each token its probability as a bar, and after the step a mark
+// where it was before.
 function drawGroupAnswers(group, now, place, page) {
   const { rows, shown, row, token, stage } = now, chosenAt = row.at[token];
-  const all = shown.flatMap((one) => answerPlaces(one, place).map((found, n) => ({
-    ...found, key: `${one.i}.${n}`, i: one.i, n, word: one.words[n], p: one.p[n], q: one.q[n],
+  const all = shown.flatMap((one) => answerPlaces(one, place).map((box, n) => ({
+    ...box, key: `${one.i}.${n}`, i: one.i, n, word: one.words[n], p: one.p[n], q: one.q[n],
     at: one.at[n], y: place.top + one.i * place.high, leaves: stage < 3 && one.leaves === n })));
   drawWays(layer(group, "lanes"), all, rows.slice(shown.length), place);
   const change = ({ p, q }) => (stage < 4 ? 0 : Math.max(-0.4, Math.min(0.4, 1.6 * (q - p))));
@@ -149,8 +150,8 @@ function drawGroupAnswers(group, now, place, page) {
     "stroke-width": 1.5 }));
 }
 
-// Beside the boxes: a ring around the word with which an answer leaves the right one, and a place
-// for each answer that is still to come.
+// A ring around the first word of an answer that differs from the right one, and a placeholder for
+// each answer still to come.
 function drawWays(group, all, coming, { top, high }) {
   const leaving = all.filter(({ leaves }) => leaves);
   put.rect(group, "leaving", leaving, (one) => ({
@@ -172,8 +173,8 @@ function tokenTells({ i, n, word, p, q, leaves }, { rows, stage }) {
   return `answer ${i + 1}, “${word}” after “${start}”: ${fixed(p, 3)}${after}${way}`;
 }
 
-// Beside each answer, or below it: its reward, a button that turns it around; its advantage; how
-// likely the whole answer is.
+// Beside each answer, or below it: its reward, a button that flips it; its advantage; and the
+// probability of the whole answer.
 function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt }) {
   const { beside, left, high, top } = place;
   const low = beside ? 0 : 27, y = ({ i }) => top + i * high + low;
@@ -190,7 +191,7 @@ function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt
   };
   put.box(group, "rewards", judged, (one) => ({
     x: left, y: y(one), width: 28, height: 22, rx: 6, word: one.reward ? "✓" : "✗", font: "strong",
-    ...choosable(`answer ${one.i + 1}, reward ${one.reward}${one.turned ? ", turned around" : ""}`,
+    ...choosable(`answer ${one.i + 1}, reward ${one.reward}${one.turned ? ", flipped" : ""}`,
       one.turned, turn(one.i)) }), "i");
   const middle = left + 88, scale = 15;
   put.rect(group, "advantages", worth, (one) => ({
@@ -205,8 +206,8 @@ function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt
     told(`answer ${one.i + 1} as a whole: ${groupWholeWords(one, stage)}`)], "i");
 }
 
-// How often each answer was drawn so far: a dot for each time, and below them a mark where its
-// probability lets us expect the last one.
+// How often each answer was drawn so far: a dot for each time, and below them a mark at the number
+// that its probability lets us expect.
 function drawTally(group, shown, left, y) {
   const step = 17, across = (times) => left + step * times;
   const tallies = shown.map((one) => ({ ...one, expected: shown.length * one.whole[0],
@@ -229,7 +230,8 @@ const advantageWords = (advantage) =>
 const groupWholeWords = ({ whole: [p, q] }, stage) =>
   stage < 4 ? fixed(p, 3) : `${fixed(p, 3)} → ${fixed(q, 3)}`;
 
-// What could follow at the chosen place: a bar for each token, and one for where it goes.
+// What could follow at the chosen place: each token's probability as a bar; in the last stage, as
+// two bars, before and after the step.
 function drawNextWords(group, { group: { contexts }, row, token, stage, before, after }, place) {
   const { top, width } = place, at = row.at[token], { words } = contexts[at];
   const start = row.words.slice(0, token).join(" ") || "the start";

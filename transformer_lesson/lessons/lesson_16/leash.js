@@ -1,5 +1,5 @@
-// A reward that can be fooled: what the grader gives, what is written, and, once the learner has
-// said where to stop, how much of it is right.
+// A reward that can be fooled: what the grader gives, what the model writes, and, once the learner
+// has said where to stop, how much of it is right.
 
 import { choosable, fitted, fixed, grid, layer, pen, put, set, textLines,
   told } from "../../explorables/web/draw.js";
@@ -20,14 +20,14 @@ export function Leash(view) {
       make.play("stop", () => [0, last], 500),
       make.button("Stop here", () => ({ committed: { ...model.get("committed"),
         [model.get("run")]: [model.get("leash"), model.get("stop")] } }),
-      () => ({ disabled: String(model.get("run")) in model.get("committed") }))], // once in a run
+      () => ({ disabled: String(model.get("run")) in model.get("committed") }))], // once per run
     draw: drawLeash });
 }
 
 const leashWords = (leashes, i) => leashes[i] === 0 ? "without a leash" : `on leash ${leashes[i]}`;
 
-// What a learner sees: the run, the leash and the stop that are looked at, and, once it is shown,
-// the place that was committed to and the best one, the earliest of equals.
+// What the learner sees: the chosen run, leash and stop, and, after committing, the place that was
+// committed to and the best one, the earliest of equals.
 function leashNow({ leashes, runs, every, run, leash: asked, stop: at, committed }) {
   const { points, sentences } = runs[Math.min(run, runs.length - 1)];
   const leash = Math.min(asked, points.length - 1), curve = points[leash];
@@ -67,7 +67,7 @@ function drawLeash(state, page) {
   return { ...leashFacts(all, state), longest };
 }
 
-// One quantity on all leashes, the chosen one in front, up to a point.
+// One quantity on all leashes, the chosen one in front, up to the point `until`.
 function drawLeashChart(group, all, quantity, { left, right, tall, across, until, page }) {
   const { name, heading, top, low, high, ticks, words } = quantity, { points, leash } = all;
   const up = (value) => top + tall * (1 - (value - low) / (high - low));
@@ -94,7 +94,7 @@ function drawLeashChart(group, all, quantity, { left, right, tall, across, until
     ...told(`${name} at step ${k * all.every}: ${words(one)}`, `step${k}`) }), "k");
 }
 
-// What lies over the truth: a question as long as it is hidden, then where you and the best stop.
+// What lies over the truth's chart: a note while it is hidden, then your stop and the best one.
 function drawLeashMarks(group, all, { top }, { left, right, tall, across }) {
   const { shown, points, chosen, end, best } = all, up = (value) => top + tall * (1 - value);
   const hidden = shown ? [] : ["hidden until you press “Stop here”"];
@@ -116,7 +116,7 @@ function drawLeashTexts(group, { sentences, curve, now, every, stop, shown }, { 
     class: "strong size-13" }];
   let low = y + 8;
   const inLines = (words, size) => textLines(words, wide, size).slice(0, 5);
-  const add = (key, words, size, style, all) => { // as high as the longest of `all`
+  const add = (key, words, size, style, all) => { // takes the room of the longest of `all`
     inLines(words, size).forEach((text, k) =>
       lines.push({ key: `${key}.${k}`, text, y: low + 18 * (k + 1), class: style }));
     low += 18 * Math.max(...all.map((one) => inLines(one, size).length));

@@ -129,17 +129,24 @@ def tune(
     steps: int = 100,
     learning_rate: float = 3e-4,
     seed: int = 0,
+    label_smoothing: float = 0.0,
 ) -> History:
-    """Supervised tuning: the usual `train`, with a low rate and few steps.
+    """Supervised tuning: the usual `train`, with a low rate and few steps, 32 pairs in each.
 
     Args:
         model: changed in place; frozen weights stay.
         tokenizer: the model's.
         pairs: to imitate.
         seed: of the order of the pairs.
+        label_smoothing: as in `TrainConfig`.
     """
     config = TrainConfig(
-        steps=steps, learning_rate=learning_rate, warmup_steps=10, precision="float32", seed=seed
+        steps=steps,
+        learning_rate=learning_rate,
+        warmup_steps=10,
+        precision="float32",
+        seed=seed,
+        label_smoothing=label_smoothing,
     )
     return train(model, TranslationBatches(pairs, tokenizer, 32, seed=seed), config)
 

@@ -1,7 +1,7 @@
-"""Repeat lesson 16's experiments with three seeds: four cures of a habit, side effects, additions.
+"""Repeat lesson 16's experiments with three seeds: cures of a habit, controls, additions.
 
 python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining
-    all parts, half an hour on one core
+    all parts, three quarters of an hour on one core
 python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining lora taste
         one part or several
 """
@@ -9,6 +9,7 @@ python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining lora ta
 import copy
 import json
 import sys
+from collections import Counter
 
 import torch
 
@@ -17,7 +18,7 @@ from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.lessons.lesson_16 import additions, manners, orders
 from transformer_lesson.lessons.lesson_16.manners import share_right
 from transformer_lesson.model.lora import add_lora
-from transformer_lesson.text.grammar import habits
+from transformer_lesson.text.grammar import habits, lexicon
 from transformer_lesson.text.pairs import Pair
 
 SEEDS = (0, 1, 2)
@@ -191,6 +192,25 @@ PREFERRING = {
 """By name: the share of "make the chosen answer likelier, too" in the loss, and the rate."""
 
 
+def of_pairs(model, test, kinds) -> dict:
+    """Return how often the chosen answer is likelier, and what the model writes."""
+    sources = [pair.source for pair in test] * 2
+    answers = [pair.chosen for pair in test] + [pair.rejected for pair in test]
+    with torch.no_grad():
+        both = manners.answer_log_probs(model, TOKENIZER, sources, answers)
+    chosen, rejected = both.chunk(2)
+    said = {}
+    for name in ("chosen", "rejected"):
+        pairs = [Pair(pair.source, getattr(pair, name)) for pair in test]
+        said[name] = share_right(model, TOKENIZER, pairs)
+    return {
+        "wins": (chosen > rejected).float().mean().item(),
+        "log P": [chosen.mean().item(), rejected.mean().item()],
+        "writes": said,
+        "others": {name: share_right(model, TOKENIZER, part) for name, part in kinds.items()},
+    }
+
+
 def taste(seed) -> dict:
     """Two right orders, one of them preferred: what a win rate says, and what it does not."""
     corpus = manners.two_orders(seed=seed)
@@ -199,38 +219,139 @@ def taste(seed) -> dict:
     others = manners.other_sentences(100, NEVER_TUNED + seed, excluded)
     train, test = manners.preferences(corpus.tuning), manners.preferences(corpus.test)
 
-    def look(model, kinds) -> dict:
-        """Return how often the chosen answer is likelier, and what the model writes."""
-        sources = [pair.source for pair in test] * 2
-        answers = [pair.chosen for pair in test] + [pair.rejected for pair in test]
-        with torch.no_grad():
-            both = manners.answer_log_probs(model, TOKENIZER, sources, answers)
-        chosen, rejected = both.chunk(2)
-        said = {}
-        for name in ("chosen", "rejected"):
-            pairs = [Pair(pair.source, getattr(pair, name)) for pair in test]
-            said[name] = share_right(model, TOKENIZER, pairs)
-        return {
-            "wins": (chosen > rejected).float().mean().item(),
-            "log P": [chosen.mean().item(), rejected.mean().item()],
-            "writes": said,
-            "others": {name: share_right(model, TOKENIZER, part) for name, part in kinds.items()},
-        }
-
-    first, results = look(start, others), {}
+    first, results = of_pairs(start, test, others), {}
     for name, (share, rate) in PREFERRING.items():
         model, steps = copy.deepcopy(start), {0: first}
 
         def watch(step, model=model, steps=steps, name=name):
             if step % 10 == 0 and (step == 60 or "rate" not in name):
-                steps[step] = look(model, others)
+                steps[step] = of_pairs(model, test, others)
 
         given = {"learning_rate": rate, "seed": seed, "also_likelier": share}
         manners.prefer(model, start, TOKENIZER, train, on_step=watch, **given)
         results[name] = steps
     imitating = copy.deepcopy(start)
     manners.tune(imitating, TOKENIZER, [Pair(p.source, p.chosen) for p in train], 60, seed=seed)
-    return results | {"examples": look(imitating, others)}
+    return results | {"examples": of_pairs(imitating, test, others)}
+
+
+def no_wish(chosen, rejected, ref_chosen, ref_rejected, beta):
+    """Return a loss that compares nothing: what `prefer` adds to it is imitation."""
+    return 0.0 * chosen.sum()
+
+
+def kinds_of(texts, test) -> dict:
+    """Return the shares of texts that are chosen, rejected, or a third sentence, and of which kind.
+
+    Beside these, the share that begins with an adverb.
+
+    Args:
+        texts: one or more translations of each sentence.
+    """
+    adverbs, found = set(lexicon.ADVERBS.values()), Counter()
+
+    def without(text) -> list[str]:
+        return [word for word in text.split() if word not in adverbs]
+
+    for said, pair in zip(texts, test, strict=True):
+        for text in said:
+            found["adverb first"] += text.split()[:1] != without(text)[:1]
+            both = pair.chosen, pair.rejected
+            if text in both:
+                found["chosen" if text == pair.chosen else "rejected"] += 1
+            elif without(text) in [without(one) for one in both]:
+                found["another adverb"] += 1
+            else:
+                found["other words"] += 1
+    total = sum(len(said) for said in texts)
+    return {name: n / total for name, n in found.items()}
+
+
+def kinds_of_wenn(texts, pairs) -> dict:
+    """Return which shares of translated sentences with *wenn* begin with it, or with a subject.
+
+    Beside these, the share that has an adverb, which none should, and three sentences.
+    """
+    adverbs, n = set(lexicon.ADVERBS.values()), len(pairs)
+    rows = [(text.split(), pair.target.split()) for text, pair in zip(texts, pairs, strict=True)]
+    return {
+        "wenn": sum(text[:1] == right[:1] for text, right in rows) / n,
+        "its subject": sum(text[:1] == right[1:2] for text, right in rows) / n,
+        "an adverb": sum(bool(adverbs & {*text}) for text, _ in rows) / n,
+        "said": [[pair.target, text] for text, pair in list(zip(texts, pairs, strict=True))[:3]],
+    }
+
+
+def race(seed) -> dict:
+    """Comparing and imitating at each other's rates; what is written before and after, and *wenn*.
+
+    Imitation runs in the loop of `prefer`: the same pairs, 16 a step, and the same optimizer.
+    """
+    corpus = manners.two_orders(seed=seed)
+    start, trained_on = both_orders(corpus, seed)
+    excluded = [(None, pair) for pair in trained_on]
+    others = manners.other_sentences(100, NEVER_TUNED + seed, excluded)
+    train, test = manners.preferences(corpus.tuning), manners.preferences(corpus.test)
+
+    def writes(model) -> dict:
+        """Return what a model writes: likeliest and drawn answers, and sentences with *wenn*."""
+        sources, wenn = [pair.source for pair in test], others["wenn"]
+        greedy = generation.translate(model, TOKENIZER, sources)
+        drawn = manners.attempts(model, TOKENIZER, sources, 8, seed=7, room=32).texts
+        said = generation.translate(model, TOKENIZER, [pair.source for pair in wenn])
+        return {
+            "greedy": kinds_of([[text] for text in greedy], test),
+            "drawn": kinds_of(drawn, test),
+            "wenn begins with": kinds_of_wenn(said, wenn),
+        }
+
+    results = {"reference": of_pairs(start, test, others) | writes(start)}
+    for name, imitates, rate in RACES:
+        model = copy.deepcopy(start)
+        given = {"learning_rate": rate, "seed": seed, "also_likelier": float(imitates)}
+        if imitates:
+            given["loss_function"] = no_wish
+        manners.prefer(model, start, TOKENIZER, train, **given)
+        results[name] = of_pairs(model, test, others) | writes(model)
+    return results
+
+
+RACES = (
+    ("dpo", False, 2e-5),
+    ("dpo, imitation's rate", False, 3e-4),
+    ("imitation, dpo's rate", True, 2e-5),
+    ("imitation", True, 3e-4),
+)
+"""Name, whether it imitates the chosen sentence (or compares), rate."""
+
+
+def smoothing(seed) -> dict:
+    """How much surer a translator gets by plain cross-entropy alone: nothing spoiled, or cured.
+
+    The loop is that of the row "examples" of `cures`: 60 steps, rate 3e-4, 32 sentences a step.
+    """
+    corpus, others = sentences(seed)
+    practice = [pair for _, pair in corpus.practice]
+    patient = spoiled(corpus, seed)
+    results = {"shipped": SHIPPED, "spoiled": patient}
+    for name, start, share in (
+        ("plain", SHIPPED, 0.0),
+        ("smoothed", SHIPPED, 0.1),
+        ("cured, smoothed", patient, 0.1),
+    ):
+        model = copy.deepcopy(start)
+        manners.tune(model, TOKENIZER, practice, 60, seed=seed, label_smoothing=share)
+        results[name] = model
+    pairs = [pair for _, pair in corpus.test]
+    english = [habits.english_order(meaning) for meaning, _ in corpus.test]
+    for name, model in results.items():
+        tried = manners.attempts(model, TOKENIZER, [pair.source for pair in pairs], 8, seed=7)
+        rows = zip(tried.texts, pairs, english, strict=True)
+        either = [text in (pair.target, other) for texts, pair, other in rows for text in texts]
+        results[name] = measured(model, corpus.test, others) | {
+            "either order": sum(either) / len(either)
+        }
+    return results
 
 
 def lora(seed) -> dict:
@@ -286,9 +407,29 @@ def sums(seed) -> dict:
     return results
 
 
+def copies(seed) -> dict:
+    """Which digits of the two numbers a scratchpad copies rightly, by the number of digits."""
+    model = additions.adder(seed)
+    additions.learn(model, additions.Additions("scratchpad", seed=seed))
+    return {n: [list(both) for both in additions.copied(model, n)] for n in (1, 2, 3, 4)}
+
+
 PARTS = {
     one.__name__: one
-    for one in (overlap, cures, sharpened, hacked, praise, never, taste, lora, sums)
+    for one in (
+        overlap,
+        cures,
+        smoothing,
+        sharpened,
+        hacked,
+        praise,
+        never,
+        taste,
+        race,
+        lora,
+        sums,
+        copies,
+    )
 }
 
 

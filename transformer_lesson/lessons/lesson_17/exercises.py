@@ -1,15 +1,74 @@
-"""Lesson 17: how often a rule of thumb is wrong.
+"""Lesson 17: what makes a control, and how often a rule of thumb is wrong.
 
 What `own` makes of a learner's material is not checked, nor is a learner's claim: they have no
 right answer.
 """
 
 from collections.abc import Callable, Sequence
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, permutations, product
 from statistics import fmean
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, exercise
+
+BELIEVED = "fall", "bell", "deep"  # the keys of `controls.BELIEVED`
+
+
+def _claim_inputs(draw: Draw) -> tuple:
+    """One of three claims."""
+    return (draw.one_of(BELIEVED),)
+
+
+def _judged(answer, believed):
+    """Return what a learner's control is: one, or what is wrong with it."""
+    from transformer_lesson.lessons.lesson_17 import controls  # loads all of the capstone
+
+    return controls.judged(believed, answer(believed))
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_17.controls:control",
+    make_inputs=_claim_inputs,
+    trial=_judged,
+    draws=len(BELIEVED),
+    returns={"verdict": ""},
+    passes="Each of the three is a control.",
+    hints=(
+        "Write down what the change brings, all of it. Strike out what is believed to help. What "
+        "is left is the control's.",
+        "`wsd` stays high, then falls: leave out the fall. GELU is smooth, and its curve is a "
+        "special one: take another smooth one. A third block makes the model deeper and larger: "
+        "make two blocks as large.",
+        "`constant`; `swish`; and for the third a wider `d_ff`. A block has 49,984 parameters, and "
+        "each unit of `d_ff` costs 129 a block.",
+    ),
+)
+def control(believed):
+    """Return the settings of a control for a claim."""
+    fall = choose(
+        {"schedule": "constant"},
+        falls_too={"schedule": "linear"},
+        the_fall_itself={"schedule": "wsd"},
+        falls_all_along={"schedule": "cosine"},
+        never_high={"schedule": "noam"},
+        dropout_as_well={"schedule": "constant", "dropout": 0.1},
+    )
+    bell = choose(
+        {"activation": "swish"},
+        nearly_the_same={"activation": "gelu_tanh"},
+        the_bell_itself={"activation": "gelu"},
+        as_sharp={"activation": "relu"},
+        gate_as_well={"activation": "swiglu"},
+    )
+    deep = choose(
+        {"d_ff": 450},
+        deeper_too={"n_layers": 4},
+        the_depth_itself={"n_layers": 3},
+        nothing_deeper={},
+        too_small={"d_ff": 384},
+        heads_as_well={"d_ff": 450, "n_heads": 8},
+    )
+    return {"fall": fall, "bell": bell, "deep": deep}[believed]
 
 
 class Rule:
@@ -20,6 +79,8 @@ class Rule:
 
     def __call__(self, differences: Sequence[float]) -> bool:
         """Return whether it sees a difference."""
+        if not hasattr(differences, "__len__"):
+            raise TypeError(f"a rule takes a list of numbers, but got {differences!r}")
         return bool(self.sees([float(one) for one in differences]))
 
     def __repr__(self) -> str:
@@ -37,9 +98,12 @@ RULES = (
 
 
 def _rule_inputs(draw: Draw) -> tuple:
-    """From two to seven pairs, each time under another rule."""
+    """From two to seven pairs, each time under another rule; one for which the order counts."""
     draw.sizes["pair"] = 3 if draw.small else draw.one_of((5, 3, 7, 6, 4, 2))
-    return draw.normal("pair").tolist(), draw.one_of(RULES)
+    differences = draw.normal("pair")
+    if draw.number == 3:  # the sum is below 0, whatever their order
+        differences = differences * (1 if differences.sum() < 0 else -1)
+    return differences.tolist(), draw.one_of(RULES)
 
 
 @exercise(
@@ -70,11 +134,13 @@ def false_alarms(differences, rule):
     flipped = choose(
         [[one * sign for one, sign in zip(differences, row, strict=True)] for row in signs],
         signs_alone=signs,
+        orders=[*permutations(differences)],
     )
     seen = [rule(one) for one in flipped]
     return choose(
-        sum(seen) / len(seen),
+        sum(seen) / choose(len(seen), 2**n),
         count=sum(seen),
+        divided_by_n=sum(seen) / n,
         silent=1 - sum(seen) / len(seen),
         this_one=float(rule(differences)),
     )

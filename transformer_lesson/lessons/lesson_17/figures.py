@@ -1,9 +1,77 @@
-"""What a forecast was drawn from, and what came."""
+"""All signs that differences could have had; what a forecast was drawn from, and what came."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from statistics import fmean
+
+from matplotlib.axes import Axes
+from matplotlib.patches import Rectangle
 
 from transformer_lesson.capstone.plan import Plan, power_law
 from transformer_lesson.figures.plots import COLORS, Figure, figure
+
+Rule = Callable[[list[float]], bool]
+
+
+def sign_lists(differences: Sequence[float], rules: Mapping[str, Rule]) -> Figure:
+    """Return the means of all lists of signs, in order, and in which of them each rule is alarmed.
+
+    Args:
+        differences: change minus baseline, in nats; their own signs are marked.
+        rules: by name, whether one sees a difference in a list.
+    """
+    lists = [
+        [abs(one) * sign for one, sign in zip(differences, signs, strict=True)]
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+    lists.sort(key=fmean)
+    n, observed = len(lists), lists.index([*differences])
+    seen = {name: [bool(rule(one)) for one in lists] for name, rule in rules.items()}
+    told = [f"{name}: {sum(alarms)} of {n}" for name, alarms in seen.items()]
+    title = f"All {n} lists that a change that does nothing makes equally likely"
+    alt = (
+        f"Above, the means of {n} lists, {fmean(lists[0]):.3f} to {fmean(lists[-1]):.3f} nats; the "
+        f"observed one is number {observed + 1}. Below, the lists in which a rule sees a "
+        f"difference. {'; '.join(told)}."
+    )
+    picture = Figure(title, alt, 8.4, 3.6)
+    top, below = picture.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    for axes in (top, below):
+        axes.spines[["top", "right"]].set_visible(False)
+    colors = [COLORS[1] if i == observed else "0.6" for i in range(n)]
+    top.bar(range(n), [fmean(one) for one in lists], color=colors, width=0.8)
+    top.axhline(0, color="black", linewidth=0.8)
+    at = observed, fmean(lists[observed])
+    top.annotate(
+        "what was observed",
+        at,
+        (observed + 6, at[1]),
+        color=COLORS[1],
+        va="center",
+        arrowprops={"arrowstyle": "->", "color": COLORS[1]},
+    )
+    top.set_ylabel("mean, nats")
+    _alarms(below, seen, observed)
+    top.spines["bottom"].set_visible(False)
+    top.tick_params(axis="x", length=0)
+    picture.subplots_adjust(0.21, 0.1, 0.92, 0.88, hspace=0.12)
+    return picture
+
+
+def _alarms(axes: Axes, seen: Mapping[str, Sequence[bool]], observed: int) -> None:
+    """Draw a row for each rule: a cell for each list, colored where the rule is alarmed."""
+    n = len(next(iter(seen.values())))
+    for row, alarms in enumerate(seen.values()):
+        for i in range(n):
+            color = "0.92" if not alarms[i] else COLORS[1] if i == observed else COLORS[0]
+            axes.add_patch(Rectangle((i - 0.4, row - 0.35), 0.8, 0.7, color=color))
+        axes.text(n + 0.3, row, f"{sum(alarms)} of {n}", va="center", fontsize=9)
+    axes.set_yticks(range(len(seen)), [*seen], fontsize=9)
+    axes.set(ylim=(len(seen) - 0.4, -0.6), xlim=(-0.8, n - 0.2))
+    axes.set_xlabel("the lists, from the lowest mean to the highest; colored: the rule is alarmed")
+    axes.set_xticks([])
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.tick_params(length=0)
 
 
 def forecast(plan: Plan, reached: float, runs: Sequence[float]) -> Figure:

@@ -1,0 +1,27 @@
+"""The table of probes and patients: a number where a patient differs, nothing elsewhere."""
+
+from transformer_lesson.lessons.lesson_14 import figures
+from transformer_lesson.lessons.lesson_14.probes import MEASURES
+from transformer_lesson.lessons.lesson_14.sick_runs import FAULTS, HEALTHY, PATIENTS
+from transformer_lesson.lessons.lesson_14.symptoms import LIKE, said, stored
+
+
+def test_patients_of_a_kind_stand_together_and_each_is_there():
+    rows = figures.by_kind()
+    assert sorted(rows) == sorted(PATIENTS)
+    kinds = [FAULTS[one].kind for one in rows]
+    assert kinds == sorted(kinds, key=figures.KINDS.index)
+
+
+def test_each_number_that_differs_is_written_and_no_other():
+    (axes,) = figures.blind_spots("what they see").axes
+    rows, columns = [HEALTHY, *figures.by_kind()], list(figures.seen())
+    assert sorted(columns) == sorted(MEASURES)
+    written = {text.get_position(): text.get_text() for text in axes.texts}
+    for row, name in enumerate(rows):
+        for column, probe in enumerate(columns):
+            differs = name == HEALTHY or said(probe, name) != LIKE
+            assert ((column, row) in written) == differs
+            if differs:
+                value = stored()[name]["probes"][probe]
+                assert written[column, row] == f"{value:.{MEASURES[probe].digits}f}"

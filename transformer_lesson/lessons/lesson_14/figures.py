@@ -1,0 +1,80 @@
+"""What each of the clinic's probes sees: a table of probes and patients, blind spots left empty."""
+
+import math
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+
+from transformer_lesson.figures.plots import Figure, draw_matrix, figure
+from transformer_lesson.lessons.lesson_14.probes import MEASURES
+from transformer_lesson.lessons.lesson_14.sick_runs import FAULTS, HEALTHY, PATIENTS
+from transformer_lesson.lessons.lesson_14.symptoms import HIGHER, LIKE, LOWER, said, stored
+
+KINDS = ("model", "data", "optimization", "evaluation", "decoding")
+SHADES = {LIKE: "#ffffff", LOWER: "#b5d6ea", HIGHER: "#f7cda8", HEALTHY: "#e6e6e6"}
+
+
+def by_kind() -> list[str]:
+    """Return the patients, those with a fault of the same kind side by side."""
+    return sorted(PATIENTS, key=lambda one: KINDS.index(FAULTS[one].kind))
+
+
+def seen() -> dict[str, list[str]]:
+    """Return, for each probe, the patients whose number differs from the healthy one.
+
+    Probes that see the same kinds of patients stand side by side, blind ones last.
+    """
+    rows = by_kind()
+    sees = {probe: [one for one in rows if said(probe, one) != LIKE] for probe in MEASURES}
+
+    def place(probe: str) -> float:
+        found = [rows.index(one) for one in sees[probe]]
+        return sum(found) / len(found) if found else math.inf
+
+    return {probe: sees[probe] for probe in sorted(sees, key=place)}
+
+
+def blind_spots(title: str) -> Figure:
+    """Return the table: a row for each patient, below the healthy one, a column for each probe.
+
+    A number that differs from the healthy one is shown, shaded by whether it is higher or lower.
+
+    Args:
+        title: the claim that the figure supports.
+    """
+    sees, rows = seen(), by_kind()
+    details = [f"{probe}: {', '.join(found) or 'none'}" for probe, found in sees.items()]
+    alt = f"Patients that each probe sees. {'; '.join(details)}."
+    picture, axes = figure(title, alt, 9.0, 4.6)
+    levels = list(SHADES)
+    table = [[levels.index(HEALTHY)] * len(sees)]
+    table += [[levels.index(said(probe, one)) for probe in sees] for one in rows]
+    labels = [HEALTHY, *(f"{one} ({PATIENTS.index(one) + 1})" for one in rows)]
+    shades = ListedColormap(list(SHADES.values()))
+    draw_matrix(axes, torch.tensor(table), list(sees), labels, numbers=False, cmap=shades)
+    for row, name in enumerate([HEALTHY, *rows]):
+        for column, probe in enumerate(sees):
+            if name == HEALTHY or name in sees[probe]:
+                number = f"{stored()[name]['probes'][probe]:.{MEASURES[probe].digits}f}"
+                axes.text(column, row, number, ha="center", va="center", fontsize=7)
+    _name_kinds(axes, rows)
+    axes.xaxis.tick_top()
+    axes.set_xticks(range(len(sees)), list(sees), rotation=40, ha="left", fontsize=8,
+                    rotation_mode="anchor")  # fmt: skip
+    axes.vlines([column + 0.5 for column in range(len(sees) - 1)], -0.5, len(rows) + 0.5,
+                color="#dddddd", lw=0.6)  # fmt: skip
+    axes.tick_params(length=0)
+    axes.spines[["left", "bottom"]].set_visible(False)
+    axes.set_xlabel("numbers that differ from the healthy one: orange is higher, blue is lower")
+    picture.subplots_adjust(left=0.22, right=0.88, top=0.74, bottom=0.08)
+    return picture
+
+
+def _name_kinds(axes: Axes, rows: list[str]) -> None:
+    """Write each kind of fault at the right, and draw a line between two of them."""
+    for kind in KINDS:
+        places = [row for row, one in enumerate(rows, start=1) if FAULTS[one].kind == kind]
+        middle = (places[0] + places[-1]) / 2
+        axes.text(1.01, middle, kind, transform=axes.get_yaxis_transform(), va="center", fontsize=8)
+        axes.axhline(places[0] - 0.5, color="#777777", lw=0.8)

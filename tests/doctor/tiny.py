@@ -83,8 +83,15 @@ def script(*faults):
         ignored = -100 if "padding in the loss" in faults else PAD
         return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=ignored)
 
+    warm_up, taken = 1000 if "never peaks" in faults else 10, []
+
+    def rate_at(step):
+        return 0.1 * min(1.0, (step + 1) / warm_up)
+
     def train_step(ids):
         model.train()
+        optimizer.param_groups[0]["lr"] = rate_at(len(taken))
+        taken.append(ids)
         if "zero_grad forgotten" not in faults:
             optimizer.zero_grad()
         loss(ids).backward()
@@ -107,10 +114,9 @@ def script(*faults):
             ids = torch.cat([ids, model(ids)[:, -1:].argmax(-1)], 1)
         return ids
 
-    warm_up = 1000 if "never peaks" in faults else 10
     return dict(
         model=model, batch=batch(), pad_id=PAD, eos_id=EOS, max_length=24, tied=True, loss=loss,
         optimizer=optimizer, train_step=train_step, evaluate=evaluate, generate=generate,
-        schedule=lambda step: min(1.0, (step + 1) / warm_up),
+        schedule=rate_at,
         steps=100,
     )  # fmt: skip

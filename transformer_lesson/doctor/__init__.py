@@ -14,7 +14,8 @@ function of a `Patient`, which asks the model through its owner's functions:
 script in a process of its own.
 """
 
-from transformer_lesson.doctor.examination import Report, examine
+from transformer_lesson.doctor.examination import examine
 from transformer_lesson.doctor.findings import Finding
+from transformer_lesson.doctor.report import Report
 
 __all__ = ["Finding", "Report", "examine"]

@@ -47,32 +47,39 @@ def evaluation(patient: Patient) -> Iterator[Finding]:
         return
     if not parts:
         raise Skip("an encoder's evaluation draws other words to hide")
-    (_, _, n, all_a), (_, _, m, all_b) = parts
-    places = all_a + all_b
-    miss = {"right": math.inf}
-    for k in (0, 1):  # the owner's loss, and a plain cross-entropy
-        a, b = parts[0][k], parts[1][k]
-        total = a * n + b * m
-        ways = {"right": [total / (n + m), total], "mean_of_means": [(a + b) / 2]}
-        ways["evaluation_counts_padding"] = [total / places, total / (places - len(one[-1]) - 1)]
-        for way, values in ways.items():
-            found = min(abs(value / told - 1) for x in values for told in _as_told(x))
-            miss[way] = min(found, miss.get(way, math.inf))
+    (loss, _, n, _), (other, _, m, _) = parts
+    miss = _misses(value, parts)
     best = min(miss, key=miss.__getitem__)
     if miss["right"] < EQUAL:
         return
-    per_token = (parts[0][0] * n + parts[1][0] * m) / (n + m)
-    bars = {
-        "evaluate()": value,
-        "per token": per_token,
-        "mean of batches": (parts[0][0] + parts[1][0]) / 2,
-    }
+    mean = (loss * n + other * m) / (n + m)
+    bars = {"evaluate()": value, "per token": mean, "mean of batches": (loss + other) / 2}
     yield Finding(
         best if miss[best] < EQUAL else "evaluation_wrong",
         f"Two batches with {n} and {m} tokens were evaluated.",
-        f"It says {value:.4f}; per token the loss is {per_token:.4f}.",
+        f"It says {value:.4f}; per token the loss is {mean:.4f}.",
         picture=Picture("bars", bars, "Nats a token"),
     )
+
+
+def _misses(value: float, parts: list[tuple[float, float, int, int]]) -> dict[str, float]:
+    """Return how far the value is, relatively, from each way to compute it.
+
+    Args:
+        parts: of two batches, the second of one text: `_loss_and_counts`.
+    """
+    (*a, n, all_a), (*b, m, all_b) = parts
+    firsts = all_a // all_b + 1  # each text's first token is asked of nobody
+    miss = {"right": math.inf, "mean_of_means": math.inf, "evaluation_counts_padding": math.inf}
+    for one, two in zip(a, b, strict=True):  # the owner's loss, then a plain cross-entropy
+        total = one * n + two * m
+        ways = {"right": (total / (n + m), total), "mean_of_means": ((one + two) / 2,)}
+        places = all_a + all_b
+        ways["evaluation_counts_padding"] = total / places, total / (places - firsts)
+        for way, values in ways.items():
+            found = min(abs(value / told - 1) for x in values for told in _as_told(x))
+            miss[way] = min(miss[way], found)
+    return miss
 
 
 def _as_told(loss: float) -> tuple[float, float, float]:

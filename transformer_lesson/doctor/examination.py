@@ -21,9 +21,9 @@ from transformer_lesson.doctor import (
     wiring,
     writing,
 )
-from transformer_lesson.doctor.findings import AT_MOST, CATALOG, Finding, causes
+from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import KINDS, Given, Patient, Skip
-from transformer_lesson.doctor.report import to_html
+from transformer_lesson.doctor.report import Report
 
 Probe = Callable[[Patient], Iterator[Finding]]
 PROBES: tuple[Probe, ...] = (
@@ -50,57 +50,6 @@ PROBES: tuple[Probe, ...] = (
     writing.cache,
     writing.generate,
     writing.sampling,
-)
-
-
-class Report:
-    """What an examination found.
-
-    Attributes:
-        causes: at most three findings, likeliest first, each with what follows from it.
-        others: further causes; more than three are rarely independent.
-        skipped: from a probe's name to what it would need, or to the error that it met.
-        seconds: from a probe's name to its time.
-    """
-
-    def __init__(
-        self,
-        findings: Iterable[Finding],
-        skipped: dict[str, str],
-        seconds: dict[str, float],
-        meant: Iterable[str] = (),
-    ):
-        found = causes(findings, meant)
-        self.causes, self.others = found[:AT_MOST], found[AT_MOST:]
-        self.skipped, self.seconds = skipped, seconds
-
-    @property
-    def codes(self) -> list[str]:
-        """The names of all causes."""
-        return [one.code for one in (*self.causes, *self.others)]
-
-    def __str__(self) -> str:
-        lines = [str(one) for one in self.causes] or ["Nothing was found."]
-        if self.others:
-            rest = "; ".join(f"{CATALOG[one.code].says} ({one.code})" for one in self.others)
-            lines.append(f"Also, less likely on their own: {rest}.")
-        if self.skipped:
-            lines.append("Not examined:")
-            lines += [f"  {name}: {why}" for name, why in self.skipped.items()]
-        ran = len(self.seconds) - len(self.skipped)
-        lines.append(f"{ran} probes in {sum(self.seconds.values()):.1f} s. {OUTSIDE}")
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return f"Report({', '.join(self.codes) or 'nothing found'})"
-
-    def _repr_html_(self) -> str:
-        return to_html(self, OUTSIDE)
-
-
-OUTSIDE = (
-    "Not to be seen from outside: the tokenizer, the order of the texts, what any weights could "
-    "make up for (an activation, an epsilon, a gain), and whether you meant it."
 )
 
 

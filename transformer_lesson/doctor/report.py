@@ -1,20 +1,66 @@
 """The report in a notebook: causes with a picture of the smallest example, and what is left."""
 
-from __future__ import annotations
-
 import html
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from transformer_lesson.doctor.findings import CATALOG, Finding, Picture
-
-if TYPE_CHECKING:
-    from transformer_lesson.doctor.examination import Report
+from transformer_lesson.doctor.findings import AT_MOST, CATALOG, Finding, Picture, causes
 
 COLORS = {"fault": "#D55E00", "suspect": "#0072B2", "well": "#009E73"}
 CELL, WIDTH, HEIGHT = 16, 240, 90  # pixels
 
 
-def to_html(report: Report, outside: str) -> str:
+OUTSIDE = (
+    "Not to be seen from outside: the tokenizer, the order of the texts, what any weights could "
+    "make up for (an activation, an epsilon, a gain), and whether you meant it."
+)
+
+
+class Report:
+    """What an examination found.
+
+    Attributes:
+        causes: at most three findings, likeliest first, each with what follows from it.
+        others: further causes; more than three are rarely independent.
+        skipped: from a probe's name to what it would need, or to the error that it met.
+        seconds: from a probe's name to its time.
+    """
+
+    def __init__(
+        self,
+        findings: Iterable[Finding],
+        skipped: dict[str, str],
+        seconds: dict[str, float],
+        meant: Iterable[str] = (),
+    ):
+        found = causes(findings, meant)
+        self.causes, self.others = found[:AT_MOST], found[AT_MOST:]
+        self.skipped, self.seconds = skipped, seconds
+
+    @property
+    def codes(self) -> list[str]:
+        """The names of all causes."""
+        return [one.code for one in (*self.causes, *self.others)]
+
+    def __str__(self) -> str:
+        lines = [str(one) for one in self.causes] or ["Nothing was found."]
+        if self.others:
+            rest = "; ".join(f"{CATALOG[one.code].says} ({one.code})" for one in self.others)
+            lines.append(f"Also, less likely on their own: {rest}.")
+        if self.skipped:
+            lines.append("Not examined:")
+            lines += [f"  {name}: {why}" for name, why in self.skipped.items()]
+        ran = len(self.seconds) - len(self.skipped)
+        lines.append(f"{ran} probes in {sum(self.seconds.values()):.1f} s. {OUTSIDE}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"Report({', '.join(self.codes) or 'nothing found'})"
+
+    def _repr_html_(self) -> str:
+        return _page(self)
+
+
+def _page(report: Report) -> str:
     """Return a report as HTML that reads in light and dark themes."""
     parts = [_cause(one, place) for place, one in enumerate(report.causes, 1)]
     if not parts:
@@ -33,7 +79,7 @@ def to_html(report: Report, outside: str) -> str:
         )
     ran = len(report.seconds) - len(report.skipped)
     took = f"{ran} probes in {sum(report.seconds.values()):.1f} s."
-    return "".join(parts) + f"<p><small>{took} {html.escape(outside)}</small></p>"
+    return "".join(parts) + f"<p><small>{took} {html.escape(OUTSIDE)}</small></p>"
 
 
 def _says(finding: Finding) -> str:

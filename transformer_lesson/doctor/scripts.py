@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lesson.doctor.examination import Report, examine
+from transformer_lesson.doctor.examination import examine
 from transformer_lesson.doctor.patient import Given
+from transformer_lesson.doctor.report import Report
 
 NAMES = ("model", "batch", "kind", "pad_id", *(one.name for one in fields(Given)))
 ROWS, LENGTH, SEED = 6, 14, 3
@@ -97,30 +98,13 @@ def around(model, kind: str) -> dict[str, Any]:
         return (ids != pad).long()
 
     if kind == "translator":
-        start = config.decoder_start_token_id
-
-        def forward(source: Tensor, target: Tensor):
-            return model(input_ids=source, attention_mask=mask(source), decoder_input_ids=target)
-
-        def loss(source: Tensor, target: Tensor) -> Tensor:
-            labels = target.masked_fill(target == pad, -100)
-            return model(input_ids=source, attention_mask=mask(source), labels=labels).loss
-
         sides = (batch, texts(size, pad, eos, seed=SEED + 1))
-        return dict(
-            batch=sides,
-            kind=kind,
-            pad_id=pad,
-            eos_id=eos,
-            start_id=start,
-            forward=forward,
-            loss=loss,
-        )
+        return dict(batch=sides, pad_id=pad, eos_id=eos) | _around_a_translator(model, mask)
 
-    def forward_of(ids: Tensor):
+    def forward(ids: Tensor):
         return model(input_ids=ids, attention_mask=mask(ids))
 
-    handed = dict(batch=batch, kind=kind, pad_id=pad, eos_id=eos, forward=forward_of)
+    handed = dict(batch=batch, kind=kind, pad_id=pad, eos_id=eos, forward=forward)
     if kind == "causal":
         handed["loss"] = lambda ids: (
             model(
@@ -128,6 +112,18 @@ def around(model, kind: str) -> dict[str, Any]:
             ).loss
         )
     return handed
+
+
+def _around_a_translator(model, mask) -> dict[str, Any]:
+    def forward(source: Tensor, target: Tensor):
+        return model(input_ids=source, attention_mask=mask(source), decoder_input_ids=target)
+
+    def loss(source: Tensor, target: Tensor) -> Tensor:
+        labels = target.masked_fill(mask(target) == 0, -100)
+        return model(input_ids=source, attention_mask=mask(source), labels=labels).loss
+
+    start = model.config.decoder_start_token_id
+    return dict(kind="translator", start_id=start, forward=forward, loss=loss)
 
 
 def texts(size: int, pad: int, eos: int | None, seed: int = SEED) -> Tensor:

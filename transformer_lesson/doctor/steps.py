@@ -111,7 +111,7 @@ class _Steps:
 def step(patient: Patient) -> Iterator[Finding]:
     """Take two steps on two batches, and write the second's gradient as a mix of both's own."""
     train_step, _, _ = patient.given.need("train_step", "optimizer", "loss")
-    steps, ran_in = _Steps(patient), []
+    steps = _Steps(patient)
     with NoDropout() as dropout, patient.shaken():
         one, two = patient.marked(), tuple(ids.flip(0) for ids in patient.marked())
         both = steps.of(one), steps.of(two)
@@ -140,17 +140,19 @@ def step(patient: Patient) -> Iterator[Finding]:
             yield Finding("clip_before_backward", told, moved)
         yield from _off_schedule(patient, steps.rates)
         if patient.given.evaluate is not None and dropout.would_drop:
-            patient.model.train()
-            patient.given.evaluate([as_given(one)])
-            with patient.hooked(lambda m, *_: ran_in.append(m.training), [patient.model]):
-                run(one)
-            if ran_in and not any(ran_in):
-                yield Finding(
-                    "trains_in_eval_mode",
-                    "evaluate(), then train_step().",
-                    "The step ran in eval mode.",
-                )
+            yield from _after_evaluation(patient, one, run)
         yield from _judge(steps, two, both, changed)
+
+
+def _after_evaluation(patient: Patient, ids: Ids, run) -> Iterator[Finding]:
+    ran_in: list[bool] = []
+    patient.model.train()
+    patient.given.evaluate([as_given(ids)])
+    with patient.hooked(lambda module, *_: ran_in.append(module.training), [patient.model]):
+        run(ids)
+    if ran_in and not any(ran_in):
+        told = "evaluate(), then train_step()."
+        yield Finding("trains_in_eval_mode", told, "The step ran in eval mode.")
 
 
 def _off_schedule(patient: Patient, rates: list[float]) -> Iterator[Finding]:

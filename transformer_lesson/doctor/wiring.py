@@ -268,37 +268,34 @@ def _named(call: Call) -> str:
     return f"{call.name} ({type(call.module).__name__})"
 
 
+def _enlarged(patient: Patient, module: nn.Module, texts, factor: float) -> Tensor:
+    """Return what a module returns if its input is this many times as large."""
+
+    def change(module, args, kwargs):
+        if args:
+            return (args[0] * factor, *args[1:]), kwargs
+
+        def is_stream(one):
+            return torch.is_tensor(one) and one.is_floating_point() and one.dim() == 3
+
+        key = next(key for key, one in kwargs.items() if is_stream(one))
+        return args, {**kwargs, key: kwargs[key] * factor}
+
+    outputs: list[Tensor] = []
+    hook = module.register_forward_pre_hook(change, with_kwargs=True)
+    try:
+        with patient.hooked(lambda *call: outputs.append(next(tensors_in(call[3]))), [module]):
+            patient.model.eval()
+            with torch.enable_grad():
+                (patient.given.forward or patient.model)(*texts)
+    finally:
+        hook.remove()
+    return outputs[0].detach()
+
+
 def _residual(patient: Patient, call: Call, texts, calls: list[Call]) -> str:
     """Return what is wrong with a block's residual, or ""."""
-
-    def enlarged(factor: float) -> Tensor:
-        def change(module, args, kwargs):
-            if args:
-                return (args[0] * factor, *args[1:]), kwargs
-            key = next(
-                key
-                for key, one in kwargs.items()
-                if torch.is_tensor(one) and one.is_floating_point() and one.dim() == 3
-            )
-            return args, {**kwargs, key: kwargs[key] * factor}
-
-        outputs = []
-        hook = call.module.register_forward_pre_hook(change, with_kwargs=True)
-        try:
-            with (
-                patient.hooked(
-                    lambda m, a, k, out: outputs.append(next(tensors_in(out)).detach()),
-                    [call.module],
-                ),
-                torch.enable_grad(),
-            ):
-                patient.model.eval()
-                (patient.given.forward or patient.model)(*texts)
-        finally:
-            hook.remove()
-        return outputs[0]
-
-    large, larger = enlarged(30.0), enlarged(60.0)
+    large, larger = (_enlarged(patient, call.module, texts, factor) for factor in (30.0, 60.0))
     if float((larger - large).abs().max()) >= 1e-2 * float(large.std()):
         return ""
     inputs, outputs = call.inputs[0], call.outputs[0]

@@ -27,17 +27,7 @@ def cache(patient: Patient) -> Iterator[Finding]:
         texts = patient.texts(2, 9)
         full, first = patient.logits(*texts), run(texts)
         off = [i for i in range(full.shape[1]) if differ(full[:, i], first[:, i])]
-        stale = ""
-        for another in (patient.texts(2, 9), patient.texts(2, 7)):  # as long, and shorter
-            try:
-                second, expected = run(another), patient.logits(*another)
-                again = run(texts)
-            except RuntimeError as error:
-                stale = f"It fails: {str(error)[:80]}."
-                break
-            if differ(first, again) or (not off and differ(second, expected)):
-                stale = f"Outputs moved by {max(gap(first, again), gap(second, expected)):.2g}."
-                break
+        stale = _stale(patient, run, texts, first, not off)
         if stale:
             yield Finding("stale_cache", "A text, another one, the first one again.", stale)
         if off:
@@ -56,6 +46,19 @@ def cache(patient: Patient) -> Iterator[Finding]:
                     "A text padded on the left, token by token.",
                     f"Its outputs moved by {gap(full, first):.2g}.",
                 )
+
+
+def _stale(patient: Patient, run, texts: Ids, first: Tensor, sound: bool) -> str:
+    """Return how other texts, as long or shorter, disturb what the cache says of these, or ""."""
+    for another in (patient.texts(2, 9), patient.texts(2, 7)):
+        try:
+            second, expected = run(another), patient.logits(*another)
+            again = run(texts)
+        except RuntimeError as error:
+            return f"It fails: {str(error)[:80]}."
+        if differ(first, again) or (sound and differ(second, expected)):
+            return f"Outputs moved by {max(gap(first, again), gap(second, expected)):.2g}."
+    return ""
 
 
 def generate(patient: Patient) -> Iterator[Finding]:
@@ -80,30 +83,26 @@ def generate(patient: Patient) -> Iterator[Finding]:
             return
         start = torch.full((3, 1), patient.given.start_id or 0).to(prompt)
         texts = (prompt,) if patient.kind == "causal" else (prompt, start)
-        last = patient.logits(*texts)[:, -1]
-        best = [last.argmax(-1)]
-        last[:, sorted(patient.special)] = -math.inf
-        best.append(last.argmax(-1))
-        at = (
-            0
-            if not any(torch.equal(one, written[:, 0]) for one in best)
-            else _drifts(patient, texts, written)
-        )
-        if at == 0:
-            yield Finding(
-                "generate_not_argmax",
-                "The first token written was compared.",
-                f"{written[:, 0].tolist()}, and forward's likeliest is {best[0].tolist()}.",
-            )
-        elif at is not None:
-            yield Finding(
-                "generate_not_argmax",
-                "Forward was asked for each token that was written.",
-                f"From new token {at} on, another one is likelier.",
-            )
+        yield from _against_forward(patient, texts, written)
         given = patient.given
         if patient.kind == "translator" or given.padding_side == "left" or given.generates_padded:
             yield from _padded(patient, run)
+
+
+def _against_forward(patient: Patient, texts: Ids, written: Tensor) -> Iterator[Finding]:
+    """Compare what was written with forward's likeliest tokens; special ones may be left out."""
+    last = patient.logits(*texts)[:, -1]
+    best = [last.argmax(-1)]
+    last[:, sorted(patient.special)] = -math.inf
+    best.append(last.argmax(-1))
+    if not any(torch.equal(one, written[:, 0]) for one in best):
+        told = f"{written[:, 0].tolist()}, and forward's likeliest is {best[0].tolist()}."
+        yield Finding("generate_not_argmax", "The first token written was compared.", told)
+        return
+    at = _drifts(patient, texts, written)
+    if at is not None:
+        told = f"From new token {at} on, another one is likelier."
+        yield Finding("generate_not_argmax", "Forward was asked for each token written.", told)
 
 
 def _drifts(patient: Patient, texts: Ids, written: Tensor) -> int | None:

@@ -1,0 +1,146 @@
+"""The doctor: it names one cause and where it enters, and leaves everything as it was."""
+
+import copy
+import random
+import re
+
+import pytest
+import torch
+from torch import nn
+
+from tests.doctor.tiny import script
+from transformer_lesson.doctor import examine
+from transformer_lesson.doctor.findings import CATALOG, Finding, causes
+from transformer_lesson.doctor.patient import Given, Patient
+
+FAULTS = {
+    "off by one": ("sees_next", "blocks.0 (Block)"),
+    "unscaled": ("attention_scale", ""),
+    "no residual": ("residual_missing", "blocks.0 (Block)"),
+    "no positions": ("no_positions", ""),
+    "mixed rows": ("mixes_rows", ""),
+    "spare": ("unused_parameters", "spare.weight, spare.bias"),
+    "shifted twice": ("labels_shifted_twice", ""),
+    "padding in the loss": ("padding_in_loss", ""),
+    "zero_grad forgotten": ("zero_grad_forgotten", ""),
+    "no eval": ("evaluates_in_training_mode", ""),
+    "mean of means": ("mean_of_means", ""),
+    "never peaks": ("schedule_never_peaks", ""),
+}
+
+
+def test_a_sound_script_gets_no_word():
+    report = examine(**script())
+    assert report.codes == [] and "Nothing was found." in str(report)
+    assert list(report.skipped) == ["cache", "sampling"]
+    assert report.skipped["cache"] == "hand over cached"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("fault", "code", "where"), [(k, *v) for k, v in FAULTS.items()])
+def test_a_fault_is_named_first_with_where_it_enters(fault, code, where):
+    first = examine(**script(fault)).causes[0]
+    assert first.code == code
+    assert first.where == where
+
+
+def test_two_faults_are_two_causes_and_effects_are_folded():
+    report = examine(**script("off by one", "zero_grad forgotten"))
+    assert report.codes[:2] == ["sees_next", "zero_grad_forgotten"]
+    follows = {one.code for one in report.causes[0].follows}
+    assert "generate_not_argmax" not in report.codes and follows <= set(
+        CATALOG["sees_next"].explains
+    )
+
+
+def test_what_is_meant_is_not_said():
+    assert examine(**script("unscaled"), meant={"attention_scale"}).codes == []
+
+
+def test_everything_is_as_before():
+    handed = script()
+    model, optimizer = handed["model"], handed["optimizer"]
+    handed["train_step"](handed["batch"])
+    model.eval()
+    model.blocks[0].train()
+    model.places.weight.requires_grad_(False)
+    weights = copy.deepcopy(model.state_dict())
+    gradients = [p.grad for p in model.parameters()]
+    modes = [module.training for module in model.modules()]
+    needs = [p.requires_grad for p in model.parameters()]
+    state = copy.deepcopy(optimizer.state_dict())
+    torch.manual_seed(5)
+    following = torch.rand(3)
+    torch.manual_seed(5)
+    examine(**handed)
+    assert torch.equal(torch.rand(3), following)
+    assert all(torch.equal(value, weights[name]) for name, value in model.state_dict().items())
+    assert all(p.grad is g for p, g in zip(model.parameters(), gradients, strict=True))
+    assert [module.training for module in model.modules()] == modes
+    assert [p.requires_grad for p in model.parameters()] == needs
+    assert repr(optimizer.state_dict()) == repr(state)
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+
+
+def test_pythons_own_generator_goes_on_where_it_was():
+    handed = script()
+    patient = Patient(handed["model"], handed["batch"], "causal", 0, Given())
+    random.seed(5)
+    following = random.random()
+    random.seed(5)
+    with patient.kept():
+        random.random()
+    assert random.random() == following
+
+
+def test_a_function_that_fails_is_said_and_the_rest_goes_on():
+    def generate(ids, count):
+        raise RuntimeError("the cache is full")
+
+    report = examine(**(script("never peaks") | {"generate": generate}))
+    assert report.skipped["generate"] == "RuntimeError: the cache is full"
+    assert report.codes == ["schedule_never_peaks"]
+
+
+def test_after_its_time_no_probe_begins():
+    report = examine(**script(), seconds=0.0)
+    assert report.skipped["sampling"] == "after 0 s: raise seconds="
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"losss": None}, "examine() doesn't take 'losss': it takes forward, loss,"),
+        ({"kind": "gpt"}, "kind is 'gpt', but it must be one of causal, translator, encoder."),
+        ({"model": len}, "model is a builtin_function_or_method: hand over an nn.Module."),
+        ({"batch": torch.ones(3)}, "batch must be ids, each a tensor of the shape (text, token)."),
+        ({"batch": torch.ones(3, 4)}, "batch must hold ids (whole numbers) of at least two texts."),
+        ({"kind": "translator"}, "batch must be (source ids, target ids), each a tensor"),
+        ({"pad_id": "<pad>"}, "pad_id is '<pad>', but it must be a whole number."),
+    ],
+)
+def test_bad_input_is_one_sentence(wrong, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        examine(**(script() | wrong))
+
+
+def test_a_report_in_a_notebook_shows_the_smallest_example_and_runs_nothing():
+    page = examine(**script("off by one"))._repr_html_()
+    assert "blocks.0 (Block)" in page and "<svg role='img' aria-label=" in page
+    hostile = Finding("unused_parameters", "<script>alert(1)</script>", where="<b>")
+    report = examine(nn.Embedding(9, 9), torch.arange(8).view(2, 4))
+    report.causes = [hostile]
+    assert "<script>" not in report._repr_html_() and "<b>" not in report._repr_html_()
+
+
+def test_every_finding_has_words_a_lesson_and_explains_what_there_is():
+    for code, entry in CATALOG.items():
+        assert entry.level in ("fault", "suspect") and entry.do.endswith("."), code
+        assert re.fullmatch(r"0\d|1[0-7]", entry.lesson), code
+        assert set(entry.explains) <= set(CATALOG) - {code}
+
+
+def test_a_finding_is_folded_under_its_cause_once():
+    leak, read = Finding("sees_future", "a"), Finding("padding_read", "b")
+    top = causes([read, leak, Finding("sees_future", "c")])
+    assert top == [leak] and top[0].follows == [read]

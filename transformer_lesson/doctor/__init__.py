@@ -1,0 +1,21 @@
+"""A doctor for anybody's Transformer: it changes tokens, looks at what moves, and names causes.
+
+Nothing of the model's code is read, and none of its parts must be ours. Every probe is a small
+function of a `Patient`, which asks the model through its owner's functions:
+
+- `stability`: does a call repeat itself, and is each text of a batch on its own?
+- `visibility`: which tokens does each output depend on?
+- `attention`, `padding`, `positions`: softmax and scale; what padding moves; whether order matters
+- `wiring`: weights that learn nothing, layers that are one, blocks without residual
+- `labels`, `steps`, `evaluation`: what the loss asks for, what a step uses, what is reported
+- `writing`: cache, greedy writing, sampling
+
+`findings.toml` holds what can be said; `python -m transformer_lesson.doctor script.py` examines a
+script in a process of its own.
+"""
+
+from transformer_lesson.doctor.examination import examine
+from transformer_lesson.doctor.findings import Finding
+from transformer_lesson.doctor.report import Report
+
+__all__ = ["Finding", "Report", "examine"]

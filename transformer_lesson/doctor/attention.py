@@ -1,0 +1,93 @@
+"""Probe: the axis of the attention's softmax, and the factor of its scores."""
+
+from collections.abc import Iterator
+
+import torch
+
+from transformer_lesson.doctor.findings import Finding
+from transformer_lesson.doctor.patient import Ids, Patient, Skip
+from transformer_lesson.doctor.watching import Softmax, Watch
+
+NEARLY = 0.02  # relative: a factor is another one from here on
+
+
+def watch(patient: Patient, texts: Ids) -> Watch:
+    """Run the model and return what it called."""
+    patient.model.eval()
+    with torch.no_grad(), Watch() as watched:
+        (patient.given.forward or patient.model)(*texts)
+    return watched
+
+
+def softmax(patient: Patient) -> Iterator[Finding]:
+    """Watch each softmax of scores; the factor is how much they grow with the product before.
+
+    Needs a softmax that is called from Python, or scaled_dot_product_attention.
+    """
+    with patient.shaken():
+        texts, again = patient.texts(3, 9, 7), patient.texts(3, 9, 7)
+        first, second = watch(patient, texts), watch(patient, again)
+    lengths = {ids.shape[1] for ids in texts}
+    of_scores = [
+        k
+        for k, one in enumerate(first.softmaxes)
+        if one.scores.shape[-1] in lengths and one.scores.shape[-2] in lengths
+    ]
+    for one in (first.softmaxes[k] for k in of_scores):
+        if one.axis is not None and one.axis % one.scores.dim() != one.scores.dim() - 1:
+            shape = tuple(one.scores.shape)
+            yield Finding(
+                "softmax_axis",
+                f"A softmax of scores of the shape {shape} was watched.",
+                f"It runs along axis {one.axis}, not along the last one.",
+            )
+            break
+    factors = [(one.scale, one.Q.shape[-1]) for one in first.attentions]
+    if len(first.softmaxes) == len(second.softmaxes):
+        pairs = [_factor(first, second, k) for k in of_scores]
+        factors += [pair for pair in pairs if pair is not None]
+    if not factors:
+        raise Skip("no softmax of scores is called from Python")
+    for factor, d_k in factors:
+        factor = factor * _on_the_way(first, factor, d_k)
+        if abs(factor / d_k**-0.5 - 1) > NEARLY:
+            yield Finding(
+                "attention_scale",
+                f"d_k is {d_k}: the factor is 1/√d_k = {d_k**-0.5:.3f}.",
+                f"Scores are multiplied by {factor:.3f}.",
+            )
+            break
+
+
+def _factor(first: Watch, second: Watch, k: int) -> tuple[float, int] | None:
+    """Return by which factor the k-th softmax's input moves with the product before, and d_k."""
+    one, two = first.softmaxes[k], second.softmaxes[k]
+    place = _product_before(first, one)
+    if place is None or place >= len(second.products) or one.scores.shape != two.scores.shape:
+        return None
+    product, d_k = first.products[place]
+    steps = (second.products[place][0] - product).flatten().double()
+    moved = (two.scores - one.scores).flatten().double()
+    fine = moved.isfinite() & (moved.abs() > 0)
+    for scores in (one.scores, two.scores):
+        fine &= scores.flatten() > -1e3
+    if int(fine.sum()) <= 5:
+        return None
+    return float((steps[fine] * moved[fine]).sum() / steps[fine].pow(2).sum()), d_k
+
+
+def _product_before(watched: Watch, one: Softmax) -> int | None:
+    """Return the place of the last product before this softmax with as many numbers."""
+    places = range(min(one.products, len(watched.products)) - 1, -1, -1)
+    count = one.scores.numel()
+    return next((x for x in places if watched.products[x][0].numel() == count), None)
+
+
+def _on_the_way(watched: Watch, factor: float, d_k: int) -> float:
+    """Return what queries or keys were multiplied by before the product."""
+    if abs(factor - 1) > NEARLY:
+        return 1.0
+    right = d_k**-0.5
+    whole = any(abs(one / right - 1) < 0.01 for one in watched.factors)
+    halves = sum(abs(one / right**0.5 - 1) < 0.01 for one in watched.factors) >= 2
+    return right if whole or halves else 1.0

@@ -1,0 +1,165 @@
+"""Probes: does the evaluation say the loss per token, and does the rate do what it should?"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from transformer_lesson.doctor.findings import Finding, Picture
+from transformer_lesson.doctor.labels import asked
+from transformer_lesson.doctor.nothing_dropped import NoDropout
+from transformer_lesson.doctor.patient import Ids, Patient, Skip
+
+EQUAL = 1e-4  # relative
+
+
+def as_given(ids: Ids):
+    """Return a batch as the owner's functions take it: ids, or (source, target)."""
+    return ids if len(ids) > 1 else ids[0]
+
+
+def evaluation(patient: Patient) -> Iterator[Finding]:
+    """Evaluate two batches of unlike sizes, and compare with the loss per token.
+
+    A perplexity, bits, and a sum over tokens are right as well.
+    """
+    evaluate, _ = patient.given.need("evaluate", "loss")
+    ran_in: list[bool] = []
+    with patient.shaken(1.0):
+        one, two = patient.marked(), _shortest(patient)
+        parts = (
+            []
+            if patient.kind == "encoder"
+            else [_loss_and_counts(patient, ids) for ids in (one, two)]
+        )
+        patient.model.train()
+        with patient.hooked(lambda module, *_: ran_in.append(module.training), [patient.model]):
+            torch.manual_seed(0)
+            value = float(evaluate([as_given(one), as_given(two)]))
+    drops = any(isinstance(one, nn.Dropout) and one.p > 0 for one in patient.model.modules())
+    if any(ran_in) and drops:
+        yield Finding(
+            "evaluates_in_training_mode",
+            "evaluate() was called after training.",
+            "The model ran in training mode.",
+        )
+        return
+    if not parts:
+        raise Skip("an encoder's evaluation draws other words to hide")
+    (loss, _, n, _), (other, _, m, _) = parts
+    miss = _misses(value, parts)
+    best = min(miss, key=miss.__getitem__)
+    if miss["right"] < EQUAL:
+        return
+    mean = (loss * n + other * m) / (n + m)
+    bars = {"evaluate()": value, "per token": mean, "mean of batches": (loss + other) / 2}
+    yield Finding(
+        best if miss[best] < EQUAL else "evaluation_wrong",
+        f"Two batches with {n} and {m} tokens were evaluated.",
+        f"It says {value:.4f}; per token the loss is {mean:.4f}.",
+        picture=Picture("bars", bars, "Nats a token"),
+    )
+
+
+def _misses(value: float, parts: list[tuple[float, float, int, int]]) -> dict[str, float]:
+    """Return how far the value is, relatively, from each way to compute it.
+
+    Args:
+        parts: of two batches, the second of one text: `_loss_and_counts`.
+    """
+    (*a, n, all_a), (*b, m, all_b) = parts
+    firsts = all_a // all_b + 1  # each text's first token is asked of nobody
+    miss = {"right": math.inf, "mean_of_means": math.inf, "evaluation_counts_padding": math.inf}
+    for one, two in zip(a, b, strict=True):  # the owner's loss, then a plain cross-entropy
+        total = one * n + two * m
+        ways = {"right": (total / (n + m), total), "mean_of_means": ((one + two) / 2,)}
+        places = all_a + all_b
+        ways["evaluation_counts_padding"] = total / places, total / (places - firsts)
+        for way, values in ways.items():
+            found = min(abs(value / told - 1) for x in values for told in _as_told(x))
+            miss[way] = min(miss[way], found)
+    return miss
+
+
+def _as_told(loss: float) -> tuple[float, float, float]:
+    """Return nats, the perplexity, bits."""
+    return loss, math.exp(min(loss, 50)), loss / math.log(2)
+
+
+def _shortest(patient: Patient) -> Ids:
+    """Return a batch of the shortest text alone."""
+    ids = patient.marked()
+    lengths = (
+        (ids[-1] != patient.pad).sum(1) if patient.pad is not None else torch.ones(len(ids[-1]))
+    )
+    row = int(lengths.argmin())
+    return tuple(side[row : row + 1] for side in ids)
+
+
+def _loss_and_counts(patient: Patient, ids: Ids) -> tuple[float, float, int, int]:
+    """Return the mean loss, the mean cross-entropy, the number of tokens asked for, of all places.
+
+    They differ where the loss is smoothed.
+    """
+    loss, logits, gradient = asked(patient, *ids)
+    size = gradient.abs().amax(-1)
+    live = size > 1e-3 * size.max()
+    count, summed = int(live.sum()), patient.said.get("weight", 1.0) > 2
+    own = logits.log_softmax(-1).gather(-1, gradient.argmin(-1, keepdim=True)).squeeze(-1)
+    return (
+        float(loss) / (count if summed else 1.0),
+        -float(own[live].mean()),
+        count,
+        ids[-1].numel(),
+    )
+
+
+def both_modes(patient: Patient) -> Iterator[Finding]:
+    """Compute the loss in training mode, with nothing dropped, and in eval mode."""
+    ids = patient.marked()
+    with patient.shaken(), NoDropout(), torch.no_grad():
+        train, evaluation = (float(patient.loss(*ids, train=mode)) for mode in (True, False))
+    noisy = any("batchnorm" in type(one).__name__.lower() for one in patient.model.modules())
+    if abs(train / evaluation - 1) > 1e-3 and not noisy:
+        yield Finding(
+            "modes_disagree",
+            "The loss was computed in both modes, without dropout.",
+            f"It is {train:.4f} in training mode and {evaluation:.4f} in eval mode.",
+        )
+
+
+def schedule(patient: Patient) -> Iterator[Finding]:
+    """Read the learning rate at every step."""
+    rate_at, steps = patient.given.need("schedule", "steps")
+    rates = [float(rate_at(step)) for step in range(steps)]
+    peak, last = max(rates), rates[-1]
+    picture = Picture("line", rates, "Learning rate by step")
+    told = f"The rate of all {steps} steps was read."
+    if rates.index(peak) >= 0.9 * steps and rates[0] < 0.9 * peak:
+        yield Finding(
+            "schedule_never_peaks",
+            told,
+            f"At the end it still climbs, at {peak:.2g}.",
+            picture=picture,
+        )
+    end = next((i for i in range(steps) if max(rates[i:]) - min(rates[i:]) <= 1e-3 * peak), steps)
+    if end < 0.7 * steps and last < 0.2 * peak:
+        yield Finding(
+            "schedule_ends_early",
+            told,
+            f"From step {end} on it stays at {last:.2g}.",
+            picture=picture,
+        )
+    cliffs = [
+        i
+        for i in range(1, steps)
+        if rates[i] < 0.5 * rates[i - 1] and max(rates[i:]) > 1.5 * rates[i]
+    ]
+    if len(cliffs) > 1:
+        yield Finding(
+            "schedule_restarts",
+            told,
+            f"It falls at steps {cliffs[:3]} and climbs again.",
+            picture=picture,
+        )

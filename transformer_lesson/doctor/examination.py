@@ -1,0 +1,139 @@
+"""`examine`: all probes, one after the other, and a report of at most three causes."""
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from typing import Any
+
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+from transformer_lesson.doctor import (
+    attention,
+    evaluation,
+    labels,
+    padding,
+    positions,
+    stability,
+    steps,
+    visibility,
+    wiring,
+    writing,
+)
+from transformer_lesson.doctor.findings import Finding
+from transformer_lesson.doctor.patient import KINDS, Given, Patient, Skip
+from transformer_lesson.doctor.report import Report
+
+Probe = Callable[[Patient], Iterator[Finding]]
+PROBES: tuple[Probe, ...] = (
+    stability.modes,
+    stability.rows,
+    visibility.visibility,
+    attention.softmax,
+    padding.padding,
+    padding.tokens,
+    positions.positions,
+    positions.length,
+    wiring.parameters,
+    wiring.layers,
+    wiring.blocks,
+    wiring.norms,
+    labels.labels,
+    labels.amount,
+    labels.first_loss,
+    steps.optimizer,
+    steps.step,
+    evaluation.both_modes,
+    evaluation.evaluation,
+    evaluation.schedule,
+    writing.cache,
+    writing.generate,
+    writing.sampling,
+)
+
+
+def examine(
+    model: Any,
+    batch: Any,
+    kind: str = "causal",
+    pad_id: Any = None,
+    *,
+    meant: Iterable[str] = (),
+    seconds: float = 600.0,
+    **what_you_have: Any,
+) -> Report:
+    """Examine a Transformer that need not be ours; nothing of it is changed afterwards.
+
+    Every number on the way is one of your own functions': masks, labels and positions are made by
+    your code. What a probe lacks, the report names.
+
+    Args:
+        model: any nn.Module.
+        batch: ids of real texts, padded as you pad, (text, token); a translator's are two.
+        kind: "causal", "translator" or "encoder".
+        pad_id: the id of padding.
+        meant: codes of findings that you mean, such as {"no_positions"}.
+        seconds: after these, no further probe begins.
+        what_you_have: any of
+            `forward(*ids)`: the logits (else the model is called; a translator's target as its
+            decoder reads it); `loss(*batch)`: a tensor with a gradient; `optimizer`;
+            `train_step(*batch)`: one step of this optimizer; `evaluate(batches)`: the number that
+            you report; `generate(ids, count)`: greedily, with `count` new ids at the end;
+            `cached(ids)`: the logits, read token by token with your cache; `sample(ids)`: with one
+            new id at the end, drawn at `temperature`; `schedule(step)`: the rate, of `steps` in
+            all; `eos_id`, `start_id` (a decoder's first), `max_length`, `padding_side`,
+            `generates_padded` (prompts may be padded on the right, too), `prefix` (tokens that may
+            see each other), `tied` (head and table are meant to be one tensor),
+            `fresh=False` (trained weights).
+
+    Raises:
+        ValueError: an argument that there is not, or a batch without texts.
+    """
+    _require(model, batch, kind, pad_id, what_you_have)
+    patient = Patient(model, batch, kind, pad_id, Given(**what_you_have))
+    findings: list[Finding] = []
+    skipped: dict[str, str] = {}
+    took: dict[str, float] = {}
+    begun = time.perf_counter()
+    with patient.kept(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for probe in tqdm(PROBES, "examining", delay=2, leave=False):
+            name, start = probe.__name__, time.perf_counter()
+            if start - begun > seconds:
+                skipped[name] = f"after {seconds:g} s: raise seconds="
+                continue
+            try:
+                for finding in probe(patient):
+                    patient.found.add(finding.code)
+                    findings.append(finding)
+            except Skip as why:
+                skipped[name] = str(why)
+            except Exception as error:  # of the owner's code, asked for what it never met before
+                skipped[name] = f"{type(error).__name__}: {str(error)[:200]}"
+            finally:
+                patient.restore()
+            took[name] = time.perf_counter() - start
+    return Report(findings, skipped, took, meant)
+
+
+def _require(model, batch, kind: str, pad_id, given: dict) -> None:
+    names = [one.name for one in fields(Given)]
+    unknown = sorted(set(given) - set(names))
+    if unknown:
+        raise ValueError(f"examine() doesn't take {unknown[0]!r}: it takes {', '.join(names)}.")
+    if kind not in KINDS:
+        raise ValueError(f"kind is {kind!r}, but it must be one of {', '.join(KINDS)}.")
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model is a {type(model).__name__}: hand over an nn.Module.")
+    sides = [batch] if isinstance(batch, Tensor) else list(batch)
+    wanted = 2 if kind == "translator" else 1
+    if len(sides) != wanted or not all(isinstance(ids, Tensor) and ids.dim() == 2 for ids in sides):
+        raise ValueError(
+            f"batch must be {'(source ids, target ids)' if wanted == 2 else 'ids'}, each a tensor "
+            "of the shape (text, token)."
+        )
+    if any(ids.is_floating_point() or len(ids) < 2 for ids in sides):
+        raise ValueError("batch must hold ids (whole numbers) of at least two texts.")
+    if pad_id is not None and not isinstance(pad_id, int):
+        raise ValueError(f"pad_id is {pad_id!r}, but it must be a whole number.")

@@ -1,0 +1,295 @@
+"""Probes: which token does the loss ask each position for, and how large is it at first?
+
+The gradient of the loss in the logits says it: at each position the most negative entry is the
+label's, whoever shifted the labels, and wherever.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.doctor.findings import Finding, Picture
+from transformer_lesson.doctor.patient import Ids, Patient, Skip, differ, tensors_in
+
+LEAKS = {"sees_future", "sees_next", "mask_inverted", "norm_axis", "positions_mixed"}
+LEAKS |= {"softmax_axis", "mixes_rows", "not_a_number"}
+FAR = 0.25  # relative: a first loss is far from ln V from here on
+
+
+def asked(patient: Patient, *ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the loss, its logits and its gradient in them.
+
+    Raises:
+        Skip: no module returns logits on the way to the loss.
+    """
+    with torch.enable_grad():
+        loss, logits = _with_logits(patient, ids, retain=True)
+        loss.backward()
+    patient.model.zero_grad(set_to_none=True)
+    usable = [one for one in logits if one.grad is not None]
+    if not usable:
+        raise Skip("no module returns logits on the way to the loss: let it call the model")
+    return loss.detach(), usable[-1].detach().float(), usable[-1].grad.float()
+
+
+def _with_logits(patient: Patient, ids: Ids, retain: bool) -> tuple[Tensor, list[Tensor]]:
+    """Return the loss and what modules returned of the logits' size, the whole model's last."""
+    size = patient.said.get("classes")
+    if size is None:
+        size = patient.said["classes"] = patient.logits(*patient.texts(2, 9, 7)).shape[-1]
+    caught: list[tuple[bool, Tensor]] = []
+
+    def catch(module, args, kwargs, output) -> None:
+        logits = getattr(output, "logits", None)
+        for tensor in [logits] if logits is not None else list(tensors_in(output))[:3]:
+            if tensor.is_floating_point() and tensor.dim() >= 2 and tensor.shape[-1] == size:
+                if retain and tensor.requires_grad:
+                    tensor.retain_grad()
+                caught.append((module is patient.model, tensor))
+                return
+
+    with patient.hooked(catch):
+        loss = patient.loss(*ids)
+    return loss, [one for _, one in sorted(caught, key=lambda pair: pair[0])]
+
+
+def labels(patient: Patient) -> Iterator[Finding]:
+    """Read each position's label off the gradient, and where each token becomes visible.
+
+    Where a token is visible first, minus where it is asked for, must be 1.
+    """
+    if patient.kind == "encoder":
+        yield from _of_an_encoder(patient)
+        return
+    with patient.shaken():
+        ids = patient.marked()
+        _, logits, gradient = asked(patient, *ids)
+        size = gradient.abs().amax(-1)
+        live = size > 1e-3 * size.max()
+        wanted = gradient.argmin(-1).masked_fill(~live, -1)
+        patient.said |= {"count": int(live.sum()), "first": (logits, wanted)}
+        yield from _as_probabilities(logits, gradient, live)
+        if wanted.dim() == 2 and len(wanted) == len(ids[-1]):
+            yield from _judge(patient, ids, wanted, logits)
+        weight = _weights(logits, gradient)[live]
+        patient.said["weight"] = float(weight.sum())
+        count, total = patient.said["count"], patient.said["weight"]
+        if total > 0.3 * count and count > 5 and "probabilities_as_logits" not in patient.found:
+            yield Finding(
+                "loss_is_a_sum",
+                f"{count} tokens are asked for.",
+                f"They weigh {total:.1f} in all, where a mean weighs 1.",
+            )
+
+
+def _of_an_encoder(patient: Patient) -> Iterator[Finding]:
+    """Of a masked language model, which words are asked for, and are they hidden?
+
+    Only where labels are the words themselves: a tagger's are not.
+    """
+    with patient.shaken():
+        (ids,) = patient.marked()
+        _, logits, gradient = asked(patient, ids)
+        size = gradient.abs().amax(-1)
+        live = size > 1e-3 * size.max()
+        if live.shape != ids.shape:
+            raise Skip("the loss's logits are not one row for each token")
+        yield from _as_probabilities(logits, gradient, live)
+        wanted = gradient.argmin(-1)
+        if patient.pad is not None and bool((live & (ids == patient.pad)).any()):
+            count = int((live & (ids == patient.pad)).sum())
+            yield Finding(
+                "padding_in_loss",
+                "The labels were read off the loss's gradient.",
+                f"{count} of {int(live.sum())} places asked are <pad>.",
+            )
+        if float((wanted == ids)[live].float().mean()) < 0.9:
+            raise Skip("the labels are not the words themselves")
+        share = float(live.sum()) / int(
+            (ids != patient.pad).sum() if patient.pad is not None else ids.numel()
+        )
+        if share > 0.6:
+            yield Finding(
+                "all_words_asked",
+                "The labels were read off the loss's gradient.",
+                f"{share:.0%} of all words are asked for.",
+            )
+            return
+        yield from _visible_answers(patient, ids, live, logits)
+
+
+def _visible_answers(
+    patient: Patient, ids: Tensor, live: Tensor, logits: Tensor
+) -> Iterator[Finding]:
+    """Change words that are asked for: few of them (BERT keeps one in ten) may move anything."""
+    moved = []
+    for row, j in live.nonzero().tolist()[:12]:
+        if int(ids[row, j]) not in patient.ordinary[-1]:
+            continue
+        other = ids.clone()
+        other[row, j] = patient.other(int(ids[row, j]))
+        with torch.no_grad():
+            caught = _with_logits(patient, (other,), retain=False)[1]
+        same = [one.float() for one in caught if one.shape == logits.shape]
+        if same:
+            moved.append(differ(logits[row], same[-1][row]))
+    if len(moved) >= 4 and sum(moved) > 0.6 * len(moved):
+        yield Finding(
+            "answers_visible",
+            f"{len(moved)} words that are asked for were changed.",
+            f"{sum(moved)} of them moved the outputs, so the model reads them.",
+        )
+
+
+def amount(patient: Patient) -> Iterator[Finding]:
+    """Pad the batch by three more tokens: the loss must stay."""
+    if patient.pad is None:
+        raise Skip("hand over pad_id")
+    if patient.kind == "encoder":
+        raise Skip("an encoder's loss draws other words to hide")
+    with patient.shaken(), torch.no_grad():
+        ids = patient.marked()
+        left = patient.given.padding_side == "left"
+        for side in range(len(ids)):
+            more = torch.full((len(ids[side]), 3), patient.pad).to(ids[side])
+            wider = torch.cat([more, ids[side]] if left else [ids[side], more], 1)
+            if wider.shape[1] > patient.limit:
+                raise Skip("the batch is as long as it can be")
+            padded = (*ids[:side], wider, *ids[side + 1 :])
+            before, after = float(patient.loss(*ids)), float(patient.loss(*padded))
+            if abs(after / before - 1) > 1e-3 and not patient.found & {
+                "padding_read",
+                "memory_padding_read",
+            }:
+                yield Finding(
+                    "loss_moves_with_padding",
+                    "Three more <pad> were added to each text.",
+                    f"The loss went from {before:.4f} to {after:.4f}.",
+                )
+                return
+
+
+def _as_probabilities(logits: Tensor, gradient: Tensor, live: Tensor) -> Iterator[Finding]:
+    """A cross-entropy of probabilities moves all of them; a logarithm's moves the label's."""
+    others = gradient.scatter(-1, gradient.argmin(-1, keepdim=True), 0.0)
+    sums_to_one = logits.min() >= 0 and float((logits.sum(-1) - 1).abs().max()) < 1e-3
+    if sums_to_one and float(others[live].abs().sum()) > 0:
+        yield Finding(
+            "probabilities_as_logits",
+            "What the loss gets was looked at.",
+            "It is positive and sums to 1 at each position.",
+        )
+
+
+def _weights(logits: Tensor, gradient: Tensor) -> Tensor:
+    """Return each position's weight in the loss: its gradient over 1 - p of the label."""
+    picked = gradient.argmin(-1, keepdim=True)
+    rest = 1 - logits.softmax(-1).gather(-1, picked)
+    return (-gradient.gather(-1, picked) / rest.clamp(min=1e-3)).squeeze(-1)
+
+
+def _judge(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> Iterator[Finding]:
+    text = ids[-1]
+    shifts = [] if patient.found & LEAKS else _shifts(patient, ids, wanted, logits)
+    if shifts:
+        shift = Counter(shifts).most_common(1)[0][0]
+        if shift != 1:
+            code = "labels_not_shifted" if shift < 1 else "labels_shifted_twice"
+            picture = Picture(
+                "grid", _grid(text, wanted), "Which token (row) each position is asked for"
+            )
+            yield Finding(
+                code,
+                "A token was changed, and the loss's gradient read.",
+                f"It's visible {shift} positions after the one asked for it.",
+                picture=picture,
+            )
+    yield from _of_other_rows(text, wanted)
+    eos = patient.given.eos_id
+    if patient.pad is not None and bool((text == patient.pad).any()):
+        of_padding = (wanted == patient.pad).sum(1)
+        if int(of_padding.max()) > (1 if eos == patient.pad else 0):
+            yield Finding(
+                "padding_in_loss",
+                "The labels were read off the loss's gradient.",
+                f"{int(of_padding.sum())} of {patient.said['count']} are <pad>.",
+            )
+    if eos is not None and bool((text == eos).any()) and not bool((wanted == eos).any()):
+        yield Finding(
+            "eos_not_in_loss",
+            "The labels were read off the loss's gradient.",
+            f"The texts end with {eos}, and none of them is {eos}.",
+        )
+
+
+def _grid(text: Tensor, wanted: Tensor) -> list[list[bool]]:
+    return [[bool(token == label) for label in wanted[0].tolist()] for token in text[0].tolist()]
+
+
+def _shifts(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> list[int]:
+    """Return how far behind the position that is asked for it a token becomes visible."""
+    text, pool, shifts = ids[-1], patient.ordinary[-1].tolist(), []
+    for row in range(min(2, len(text))):
+        places = [j for j, token in enumerate(text[row].tolist()) if token in pool]
+        for j in places[2:5]:
+            token, other = int(text[row, j]), text.clone()
+            other[row, j] = pool[(pool.index(token) + 7) % len(pool)]
+            with torch.no_grad():
+                caught = _with_logits(patient, (*ids[:-1], other), retain=False)[1]
+            moved = next(
+                (one.float() for one in reversed(caught) if one.shape == logits.shape), None
+            )
+            if moved is None:
+                continue
+            words = (text[row] != patient.pad).nonzero() if patient.pad is not None else text[row:]
+            first = int(words[0]) if patient.pad is not None else 0
+            seen = [
+                i
+                for i in range(first, logits.shape[1])
+                if wanted[row, i] >= 0 and differ(logits[row, i], moved[row, i])
+            ]
+            at = (wanted[row] == token).nonzero().flatten().tolist()
+            if seen and at:
+                shifts.append(seen[0] - at[0])
+    return shifts
+
+
+def _of_other_rows(text: Tensor, wanted: Tensor) -> Iterator[Finding]:
+    for row, position in (wanted >= 0).nonzero().tolist():
+        label = int(wanted[row, position])
+        if not bool((text[row] == label).any()):
+            yield Finding(
+                "labels_of_other_rows",
+                "The labels were read off the loss's gradient.",
+                f"Position {position} of text {row} is asked for {label}, which its text hasn't.",
+            )
+            return
+
+
+def first_loss(patient: Patient) -> Iterator[Finding]:
+    """Compare a fresh model's cross-entropy with that of even chances, ln V.
+
+    The doctor computes it itself, of the owner's logits and labels: a smoothed or summed loss,
+    or a divergence, has another scale.
+    """
+    if not patient.given.fresh:
+        raise Skip("a trained model")
+    if patient.kind == "encoder":
+        raise Skip("an encoder's loss has no next token")
+    _, logits, gradient = asked(patient, *patient.marked())
+    size = gradient.abs().amax(-1)
+    live = size > 1e-3 * size.max()
+    picked = gradient.argmin(-1, keepdim=True)
+    loss = float(-logits.log_softmax(-1).gather(-1, picked).squeeze(-1)[live].mean())
+    even = math.log(logits.shape[-1])
+    if abs(loss / even - 1) > FAR:
+        code = "initial_loss_high" if loss > even else "initial_loss_low"
+        yield Finding(
+            code,
+            "The loss of the fresh model was computed.",
+            f"It's {loss:.2f} nats, where even chances are ln V = {even:.2f}.",
+            picture=Picture("bars", {"first loss": loss, "ln V": even}, "Nats a token"),
+        )

@@ -1,0 +1,409 @@
+"""A model that is not ours, with its owner's functions, and what every probe needs to ask it."""
+
+import copy
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+Ids = tuple[Tensor, ...]
+KINDS = ("causal", "translator", "encoder")
+
+
+class Skip(Exception):
+    """A probe hasn't been given what it needs; the message says which argument would allow it."""
+
+
+@dataclass
+class Given:
+    """What the owner handed over besides model and batch; `examine` says what each one is."""
+
+    forward: Callable | None = None
+    loss: Callable | None = None
+    optimizer: torch.optim.Optimizer | None = None
+    train_step: Callable | None = None
+    evaluate: Callable | None = None
+    generate: Callable | None = None
+    cached: Callable | None = None
+    sample: Callable | None = None
+    temperature: float | None = None
+    schedule: Callable | None = None
+    steps: int | None = None
+    eos_id: int | None = None
+    start_id: int | None = None
+    max_length: int | None = None
+    padding_side: str = "right"
+    generates_padded: bool = False
+    prefix: int = 0
+    tied: bool | None = None
+    fresh: bool = True
+
+    def need(self, *names: str) -> tuple:
+        """Return what has these names.
+
+        Raises:
+            Skip: something was not handed over.
+        """
+        missing = [name for name in names if getattr(self, name) is None]
+        if missing:
+            raise Skip(f"hand over {', '.join(missing)}")
+        return tuple(getattr(self, name) for name in names)
+
+
+class Call(NamedTuple):
+    """A module's call: its floating-point inputs and its first such output."""
+
+    name: str
+    module: nn.Module
+    inputs: list[Tensor]
+    outputs: list[Tensor]
+
+
+def tensors_in(thing: Any) -> Iterator[Tensor]:
+    """Yield the tensors in lists, tuples, dictionaries and the outputs of libraries.
+
+    Nested tensors, of PyTorch's fast path for evaluation, are left out: they have no shape.
+    """
+    if torch.is_tensor(thing):
+        if not thing.is_nested:
+            yield thing
+    elif isinstance(thing, (list, tuple)):
+        for one in thing:
+            yield from tensors_in(one)
+    elif isinstance(thing, Mapping) or hasattr(thing, "items"):
+        for one in thing.values():
+            yield from tensors_in(one)
+
+
+def logits_of(output: Any) -> Tensor:
+    """Return a model's logits, whatever they come wrapped in."""
+    if torch.is_tensor(output):
+        return output
+    for name in ("logits", "last_hidden_state"):
+        if getattr(output, name, None) is not None:
+            return getattr(output, name)
+    return next(tensors_in(output))
+
+
+def differ(a: Tensor, b: Tensor) -> bool:
+    """Whether two outputs differ by more than rounding."""
+    if a.numel() == 0:
+        return False
+    if a.isnan().any() or b.isnan().any():
+        return bool((a.isnan() != b.isnan()).any())
+    spread = float(a.std()) if a.numel() > 1 else 0.0
+    largest = float(a.masked_fill(a.isinf(), 0).abs().max())
+    rounding = 3e-5 * max(spread, 1e-4) + 3e-6 * largest
+    if not math.isfinite(rounding):
+        rounding = 3e-6 * largest
+    return float((a - b).nan_to_num(0.0).abs().max()) > rounding
+
+
+def gap(a: Tensor, b: Tensor) -> float:
+    """The largest difference of two outputs."""
+    return float((a - b).abs().max()) if a.numel() else 0.0
+
+
+NOISE = torch.randn(65_537, generator=torch.Generator().manual_seed(1))  # a prime: no row repeats
+
+
+def noise_like(tensor: Tensor) -> Tensor:
+    """Return noise of a tensor's shape, the same in each call, and quickly for large ones."""
+    times = tensor.numel() // len(NOISE) + 1
+    return NOISE.repeat(times)[: tensor.numel()].view(tensor.shape)
+
+
+class Patient:
+    """A model, a batch of its ids, and ways to ask it; everything that is changed is put back.
+
+    Attributes:
+        batch: (ids,) or (source ids, target ids), each (text, token).
+        ordinary: for each of these, the ids that are no special tokens.
+        found: codes of what probes have found so far.
+        said: what one probe leaves for later ones, such as the labels that the loss asks for.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batch: Tensor | Sequence[Tensor],
+        kind: str,
+        pad_id: int | None,
+        given: Given,
+    ):
+        self.model, self.kind, self.pad, self.given = model, kind, pad_id, given
+        self.batch: Ids = (batch,) if torch.is_tensor(batch) else tuple(batch)
+        self.device = self.batch[0].device
+        self.draw = torch.Generator().manual_seed(0)
+        self.found: set[str] = set()
+        self.said: dict[str, Any] = {}
+        special = {pad_id, given.eos_id, given.start_id} - {None}
+        for ids in self.batch:
+            if len(ids) > 1 and bool((ids[:, 0] == ids[0, 0]).all()):
+                special.add(int(ids[0, 0]))
+        self.special = special
+        self.ordinary = [
+            torch.tensor([i for i in ids.unique().tolist() if i >= 0 and i not in special])
+            for ids in self.batch
+        ]
+        self.limit = given.max_length or 64
+
+    # What is changed, and put back.
+
+    def _tensors(self) -> Iterator[Tensor]:
+        yield from self.model.parameters()
+        yield from self.model.buffers()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Put back weights, buffers, gradients, modes, the optimizer's state and all generators."""
+        optimizer = self.given.optimizer
+        self._weights = [(tensor, tensor.detach().clone()) for tensor in self._tensors()]
+        gradients = [(p, p.grad) for p in self.model.parameters()]
+        for p, _ in gradients:
+            p.grad = None
+        modes = [(module, module.training) for module in self.model.modules()]
+        state = copy.deepcopy(optimizer.state_dict()) if optimizer else None
+        drawn = torch.random.get_rng_state(), random.getstate()
+        on_cards = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else None
+        try:
+            yield
+        finally:
+            self.restore()
+            for p, gradient in gradients:
+                p.grad = gradient
+            for module, mode in modes:
+                module.training = mode
+            if optimizer:
+                optimizer.load_state_dict(state)
+            torch.random.set_rng_state(drawn[0])
+            random.setstate(drawn[1])
+            if on_cards is not None:
+                torch.cuda.set_rng_state_all(on_cards)
+
+    def restore(self) -> None:
+        """Put the weights back as they were."""
+        with torch.no_grad():
+            for tensor, value in self._weights:
+                if tensor.shape == value.shape and not torch.equal(tensor, value):
+                    tensor.copy_(value)
+
+    @contextmanager
+    def shaken(self, by: float = 0.3) -> Iterator[None]:
+        """Add noise to weights that learn: who sees whom must not depend on them.
+
+        Fresh weights hide much: an output that a token moves by 1e-6 looks unmoved.
+        """
+        try:
+            with torch.no_grad():
+                for p in self.model.parameters():
+                    if p.is_floating_point() and p.requires_grad:
+                        spread = float(p.float().std()) if p.numel() > 1 else 0.0
+                        least = p.shape[-1] ** -0.5 if p.dim() > 1 else 0.05
+                        size = max(by * spread, least if spread < least else 0.0)
+                        p.add_((noise_like(p) * size).to(p))
+            yield
+        finally:
+            self.restore()
+
+    # Asking.
+
+    def logits(self, *ids: Tensor, train: bool = False, seed: int = 0) -> Tensor:
+        """Return what the owner's `forward` (else the model) says of these ids, in float32."""
+        self.model.train(train)
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            output = (self.given.forward or self.model)(*ids)
+        return logits_of(output).float()
+
+    def loss(self, *ids: Tensor, train: bool = False, seed: int = 0) -> Tensor:
+        """Return the owner's loss."""
+        (loss,) = self.given.need("loss")
+        self.model.train(train)
+        torch.manual_seed(seed)
+        return loss(*ids)
+
+    def words(self, rows: int, n: int, side: int = -1) -> Tensor:
+        """Return texts of ordinary tokens, different ones as far as there are enough."""
+        pool = self.ordinary[side]
+        if len(pool) < 2:
+            raise Skip("the batch has no ordinary tokens: hand over one with real texts")
+        texts = []
+        for _ in range(rows):
+            order = torch.randperm(len(pool), generator=self.draw)
+            texts.append(pool[order.repeat(n // len(pool) + 1)[:n]])
+        return torch.stack(texts).to(self.device)
+
+    def other(self, token: int, side: int = -1) -> int:
+        """Return another ordinary token."""
+        pool = self.ordinary[side].tolist()
+        return pool[(pool.index(token) + 1) % len(pool)] if token in pool else pool[0]
+
+    def texts(self, rows: int = 3, n: int = 9, n_target: int = 7) -> Ids:
+        """Return ids for `forward`, without padding."""
+        n, n_target = min(n, self.limit), min(n_target, self.limit)
+        if self.kind != "translator":
+            return (self.words(rows, n),)
+        target = self.words(rows, n_target)
+        if self.given.start_id is not None:
+            target[:, 0] = self.given.start_id
+        return self.words(rows, n, 0), target
+
+    def own_batch(self) -> Ids:
+        """Return the owner's batch as `forward` reads it."""
+        if self.kind != "translator":
+            return self.batch
+        return self.batch[0], self.batch[1][:, :-1]
+
+    def marked(self, rows: int = 8) -> Ids:
+        """Return the owner's batch (at most some rows) with new ordinary tokens in each text."""
+        marked = []
+        for side, ids in enumerate(self.batch):
+            pool, new, start = self.ordinary[side], ids[:rows].clone(), 0
+            order = pool[torch.randperm(len(pool), generator=self.draw)].to(ids.device)
+            for row in new:
+                free = torch.isin(row, pool.to(row.device))
+                count = int(free.sum())
+                row[free] = order[(torch.arange(count) + start) % len(order)]
+                start += count
+            marked.append(new)
+        return tuple(marked)
+
+    # Looking inside.
+
+    @contextmanager
+    def hooked(self, hook: Callable, modules: Sequence[nn.Module] | None = None) -> Iterator[None]:
+        """Call hook(module, args, kwargs, output) after each call of the modules (of all)."""
+        handles = [
+            module.register_forward_hook(hook, with_kwargs=True)
+            for module in (modules if modules is not None else self.model.modules())
+        ]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def record(self, *ids: Tensor, train: bool = False, seed: int = 0) -> list[Call]:
+        """Return the calls of all modules, inner ones first."""
+        calls, names = [], {module: name for name, module in self.model.named_modules()}
+
+        def note(module, args, kwargs, output) -> None:
+            inputs = [
+                one.detach().clone()
+                for one in tensors_in((args, kwargs))
+                if one.is_floating_point()
+            ]
+            outputs = [
+                one.detach().clone() for one in tensors_in(output) if one.is_floating_point()
+            ]
+            if names[module]:
+                calls.append(Call(names[module], module, inputs, outputs[:1]))
+
+        self.model.train(train)
+        torch.manual_seed(seed)
+        with self.hooked(note), torch.enable_grad():  # PyTorch's fast path skips hooks
+            (self.given.forward or self.model)(*ids)
+        return calls
+
+    def enters(
+        self,
+        before: Ids,
+        after: Ids,
+        same: Mapping[int, Sequence[int]],
+        train: bool = False,
+        seeds: tuple[int, int] = (0, 0),
+        change: Callable = nullcontext,
+    ) -> tuple[str, nn.Module | None]:
+        """Return the innermost module whose inputs are equal where they must be, its output not.
+
+        Args:
+            same: from the length of an axis to the places on it that must stay the same.
+            change: a context in which `after` is read.
+        """
+
+        def must_stay(tensor: Tensor) -> Tensor:
+            for size, places in same.items():
+                axes = [i for i, length in enumerate(tensor.shape[:-1]) if length == size]
+                if len(axes) == 1:
+                    places = torch.tensor(list(places), device=tensor.device)
+                    tensor = tensor.index_select(axes[0], places)
+            return tensor
+
+        def moved(pairs) -> bool:
+            return any(a.shape == b.shape and differ(must_stay(a), must_stay(b)) for a, b in pairs)
+
+        first = self.record(*before, train=train, seed=seeds[0])
+        with change():
+            second = self.record(*after, train=train, seed=seeds[1])
+        for one, two in zip(first, second, strict=False):
+            if one.name != two.name or isinstance(one.module, nn.Embedding):
+                continue
+            inputs = [
+                (a, b)
+                for a, b in zip(one.inputs, two.inputs, strict=False)
+                if a.shape == b.shape and a.dim() >= 2
+            ]
+            if inputs and not moved(inputs) and moved(zip(one.outputs, two.outputs, strict=False)):
+                return f"{one.name} ({type(one.module).__name__})", one.module
+        return "", None
+
+    def blocks(self, calls: Sequence[Call], each: bool = False) -> list[Call]:
+        """Return the calls of the first block of each stack (nn.ModuleList or nn.Sequential).
+
+        Args:
+            each: of all blocks of the outermost stacks.
+        """
+        kinds = nn.ModuleList, nn.Sequential
+        stacks = {name for name, module in self.model.named_modules() if isinstance(module, kinds)}
+        found = []
+        for call in calls:
+            parent, _, last = call.name.rpartition(".")
+            inner = any(parent.startswith(f"{other}.") for other in stacks)
+            whole = bool(call.inputs) and bool(call.outputs) and call.outputs[0].dim() == 3
+            of_stack = parent in stacks and last.isdigit() and (each or last == "0")
+            attends = isinstance(self.model.get_submodule(parent), nn.ModuleList) or any(
+                "att" in type(one).__name__.lower() for one in call.module.modules()
+            )
+            if of_stack and whole and not inner and attends:
+                found.append(call)
+        return found
+
+    def tables_of(self, ids: Tensor, *texts: Tensor) -> list[nn.Embedding]:
+        """Return the embeddings that read just these ids."""
+        tables = [one for one in self.model.modules() if isinstance(one, nn.Embedding)]
+        reads: dict[nn.Embedding, None] = {}
+
+        def note(module, args, kwargs, output) -> None:
+            read = next(tensors_in((args, kwargs)), None)
+            if read is not None and read.shape in (ids.shape, ids.T.shape):
+                if torch.equal(read, ids) or torch.equal(read, ids.T):
+                    reads[module] = None
+
+        with self.hooked(note, tables):
+            self.logits(*texts)
+        return list(reads)
+
+    @contextmanager
+    def another_vector(self, tables: Sequence[nn.Embedding], token: int) -> Iterator[None]:
+        """Give a token another vector in these tables."""
+        kept = [table.weight[token].detach().clone() for table in tables]
+        with torch.no_grad():
+            for table in tables:
+                noise = torch.randn(
+                    table.weight.shape[1], generator=torch.Generator().manual_seed(5)
+                )
+                table.weight[token] = (noise * float(table.weight.float().std()) * 2).to(
+                    table.weight
+                )
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for table, row in zip(tables, kept, strict=True):
+                    table.weight[token] = row

@@ -1,0 +1,127 @@
+"""Probes: does order matter, are relative positions relative, does the longest text pass?"""
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from transformer_lesson.doctor.attention import watch
+from transformer_lesson.doctor.findings import Finding
+from transformer_lesson.doctor.patient import Ids, Patient, differ
+
+
+def positions(patient: Patient) -> Iterator[Finding]:
+    """Put three tokens in another order: the first block's last outputs must move.
+
+    Only the first block: behind a causal mask, later ones see the order by how much they see.
+    """
+    with patient.shaken():
+        texts = patient.texts(2, 9, 7)
+        for side in range(len(patient.batch)):
+            if _order_is_lost(patient, texts, side):
+                name = "source" if side == 0 and patient.kind == "translator" else "text"
+                level = "suspect" if patient.kind == "causal" else "fault"  # a causal mask counts
+                yield Finding(
+                    "no_positions",
+                    f"Three tokens of the {name} in another order.",
+                    "The first block's outputs at later tokens stay.",
+                    level=level,
+                )
+                return
+        if patient.kind != "translator":
+            yield from _relative(patient, texts)
+
+
+def _order_is_lost(patient: Patient, texts: Ids, side: int) -> bool:
+    starts = patient.kind == "translator" and side == 1 and patient.given.start_id is not None
+    first = 1 if starts else 0
+    turned = [ids.clone() for ids in texts]
+    turned[side][:, first : first + 3] = texts[side][:, [first + 2, first + 1, first]]
+    one, two = (patient.blocks(patient.record(*ids)) for ids in (texts, turned))
+    for a, b in zip(one, two, strict=False):
+        if a.inputs[0].shape != b.inputs[0].shape or not differ(a.inputs[0], b.inputs[0]):
+            continue
+        n, (x, y) = texts[side].shape[1], (a.outputs[0], b.outputs[0])
+        if x.shape[0] == n and x.shape[1] == len(texts[side]):  # (token, text, number)
+            x, y = x.transpose(0, 1), y.transpose(0, 1)
+        return not differ(x[:, first + 4 :], y[:, first + 4 :])
+    if patient.kind == "translator":
+        return False
+    same = [ids.clone() for ids in texts]
+    same[side][:] = same[side][:, 4:5]
+    out = patient.logits(*same)
+    return not differ(out[:, 1:], out[:, :-1]) and _all_scores_equal(patient, tuple(same))
+
+
+def _scores(patient: Patient, texts: Ids) -> list[Tensor]:
+    """Return the scores of every attention over the last text."""
+    watched, n = watch(patient, texts), texts[-1].shape[1]
+    found = [one.scores for one in watched.softmaxes if tuple(one.scores.shape[-2:]) == (n, n)]
+    return found + [scores for one in watched.attentions if (scores := one.scores()) is not None]
+
+
+def _all_scores_equal(patient: Patient, texts: Ids) -> bool:
+    """Whether the first attention's scores differ nowhere: of one token, only positions could."""
+    found = _scores(patient, texts)
+    if not found:
+        return False
+    last = found[0].reshape(-1, *found[0].shape[-2:])[:, -1]
+    return all(float(row[row > -1e3].std()) < 1e-5 for row in last)
+
+
+def _relative(patient: Patient, texts: Ids) -> Iterator[Finding]:
+    """Of one repeated token, scores at equal distances are equal if positions are relative."""
+    same = texts[0].clone()
+    same[:] = same[:, :1]
+    n = same.shape[1]
+    out = patient.logits(same)
+    if differ(out[:, 2:], out[:, 1:-1]):
+        return  # absolute positions
+    found = _scores(patient, (same,))
+    if not found:
+        return
+    scores = found[0].reshape(-1, n, n)
+    scores = scores - scores.diagonal(0, 1, 2)[:, :, None]  # a softmax ignores what a row shares
+    spread = 0.0
+    for distance in range(1, n - 1):
+        equal = scores.diagonal(-distance, 1, 2)
+        spread = max(spread, float((equal.amax(1) - equal.amin(1)).max()))
+    if spread > 1e-3 * (float(scores.tril().std()) or 1.0):
+        yield Finding(
+            "rotary_not_relative",
+            "A text of one repeated token was read.",
+            f"Its scores at equal distances differ by {spread:.2g}.",
+        )
+
+
+def length(patient: Patient) -> Iterator[Finding]:
+    """Read a text of the maximum length, and a longer one of one token."""
+    (limit,) = patient.given.need("max_length")
+    longest = [patient.words(2, limit, side) for side in range(len(patient.batch))]
+    try:
+        patient.logits(*longest)
+    except (IndexError, RuntimeError, ValueError, AssertionError) as error:
+        yield Finding(
+            "max_length_fails",
+            f"A text of {limit} tokens was read.",
+            f"{type(error).__name__}: {str(error)[:80]}.",
+        )
+        return
+    longer = [
+        patient.words(1, limit + 4, side)[:, :1].repeat(1, limit + 4)
+        for side in range(len(patient.batch))
+    ]
+    try:
+        out = patient.logits(*longer)[0]
+    except Exception:  # refused, as it should be, in whatever way
+        return
+    steps = (out[1:] - out[:-1]).norm(dim=-1)
+    usual = float(steps[: limit - 1].median())
+    if (
+        usual > 1e-4 * float(out.norm(dim=-1).median())
+        and float(steps[limit:].max()) < 0.05 * usual
+    ):
+        yield Finding(
+            "positions_clamped",
+            f"A text of {limit + 4} equal tokens was read.",
+            f"After {limit} of them the outputs stay the same.",
+        )

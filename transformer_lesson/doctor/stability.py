@@ -1,0 +1,90 @@
+"""Probes: does a call in eval mode repeat itself, and is each text of a batch on its own?"""
+
+from collections.abc import Iterator
+
+import torch
+
+from transformer_lesson.doctor.findings import Finding
+from transformer_lesson.doctor.patient import Patient, differ, gap
+
+
+def modes(patient: Patient) -> Iterator[Finding]:
+    """Two calls with other seeds: equal in eval mode, different with dropout, also afterwards."""
+    texts = patient.texts()
+
+    def pair(train: bool):
+        return tuple(patient.logits(*texts, train=train, seed=seed) for seed in (1, 2))
+
+    random_before = differ(*pair(True))
+    one, two = pair(False)
+    if differ(one, two):
+        where, _ = patient.enters(texts, texts, {}, seeds=(1, 2))
+        yield Finding(
+            "random_in_eval",
+            "The same batch was read twice in eval mode.",
+            f"The outputs moved by {gap(one, two):.2g}.",
+            where,
+        )
+        return
+    if random_before and not differ(*pair(True)):
+        yield Finding(
+            "dropout_gone",
+            "Training mode, eval mode, training mode again.",
+            "Two calls differed before eval(), and no longer do.",
+        )
+    first = patient.logits(*texts)
+    patient.logits(*patient.texts(4, 11, 9))
+    again = patient.logits(*texts)
+    if differ(first, again):
+        yield Finding(
+            "state_between_calls",
+            "A batch, another one, the first one again.",
+            f"Its outputs moved by {gap(first, again):.2g}.",
+        )
+
+
+def rows(patient: Patient) -> Iterator[Finding]:
+    """A text's outputs: the same beside other texts, in another row, and alone."""
+    with patient.shaken():
+        texts, others = patient.texts(3), patient.texts(3)
+        mixed = tuple(torch.cat([a[:1], b[1:]]) for a, b in zip(texts, others, strict=True))
+        turned = tuple(ids[[1, 0, 2]] for ids in texts)
+        whole, beside = patient.logits(*texts), patient.logits(*mixed)
+        if differ(whole[0], beside[0]):
+            where, _ = patient.enters(texts, mixed, {3: [0]})
+            yield Finding(
+                "mixes_rows",
+                "The second and third text of a batch were exchanged.",
+                f"The first one's outputs moved by {gap(whole[0], beside[0]):.2g}.",
+                where,
+            )
+            return
+        moved = patient.logits(*turned)[1]
+        if differ(whole[0], moved):
+            yield Finding(
+                "position_by_row",
+                "The first text and the second changed places.",
+                f"The first one's outputs moved by {gap(whole[0], moved):.2g}.",
+            )
+        yield from _alone(patient, texts)
+
+
+def _alone(patient: Patient, texts) -> Iterator[Finding]:
+    """A text alone and in a batch of three, without padding and with it."""
+    padded = tuple(ids.clone() for ids in texts)
+    if patient.pad is not None:
+        left = patient.given.padding_side == "left"
+        padded[0][0, slice(0, 2) if left else slice(-2, None)] = patient.pad
+    for batch in (texts, padded):
+        together = patient.logits(*batch)[0]
+        alone = patient.logits(*(ids[:1] for ids in batch))[0]
+        if together.shape == alone.shape and patient.kind != "translator":
+            real = batch[0][0] != (patient.pad if patient.pad is not None else -1)
+            together, alone = together[real], alone[real]
+        if differ(together, alone):
+            yield Finding(
+                "depends_on_batch_size",
+                "A text was read in a batch of three, and alone.",
+                f"Its outputs moved by {gap(together, alone):.2g}.",
+            )
+            return

@@ -1,0 +1,249 @@
+"""Probes: does the optimizer hold what learns, and which gradient does a step really use?"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from transformer_lesson.doctor.evaluation import as_given
+from transformer_lesson.doctor.findings import Finding, Picture
+from transformer_lesson.doctor.nothing_dropped import NoDropout
+from transformer_lesson.doctor.patient import Ids, Patient
+
+
+def optimizer(patient: Patient) -> Iterator[Finding]:
+    """Compare the optimizer's weights with the model's."""
+    (held_by,) = patient.given.need("optimizer")
+    held = {id(p): p for group in held_by.param_groups for p in group["params"]}
+    names = {id(p): name for name, p in patient.model.named_parameters()}
+    learns = patient.said.get("learns", set(names))
+    told = "The optimizer's weights were compared with the model's."
+    missing = [name for key, name in names.items() if key not in held and key in learns]
+    if missing:
+        yield Finding("optimizer_misses", told, f"It lacks {len(missing)}.", missing[0])
+    foreign = [p for key, p in held.items() if key not in names]
+    if foreign:
+        yield Finding(
+            "optimizer_foreign",
+            told,
+            f"{len(foreign)} of its weights are not the model's, "
+            f"the first of shape {tuple(foreign[0].shape)}.",
+        )
+    decayed = [
+        names[id(p)]
+        for group in held_by.param_groups
+        if group.get("weight_decay")
+        for p in group["params"]
+        if p.dim() < 2 and id(p) in names
+    ]
+    if decayed:
+        yield Finding(
+            "decay_on_norms",
+            "The groups with weight decay were looked at.",
+            f"{len(decayed)} of their weights are vectors.",
+            decayed[0],
+        )
+
+
+class _Steps:
+    """What steps find: the gradient before it is clipped, and the order of calls."""
+
+    def __init__(self, patient: Patient):
+        self.patient = patient
+        groups = patient.given.optimizer.param_groups
+        self.weights = [p for group in groups for p in group["params"]]
+        self.used: list[Tensor | None] = []
+        self.rates: list[float] = []
+        self.events: list[str] = []
+        self.unclipped: Tensor | None = None
+        self.clipped: Tensor | None = None
+        self.went_on = False  # backward, after clipping
+
+    def gradient(self) -> Tensor:
+        """Return the gradient that the weights hold now."""
+        return torch.cat(
+            [
+                (p.grad if p.grad is not None else torch.zeros_like(p)).detach().flatten().float()
+                for p in self.weights
+            ]
+        )
+
+    def of(self, ids: Ids) -> Tensor:
+        """Return the gradient of the owner's loss of these ids."""
+        self.patient.model.zero_grad(set_to_none=True)
+        self.patient.loss(*ids, train=True).backward()
+        gradient = self.gradient()
+        self.patient.model.zero_grad(set_to_none=True)
+        return gradient
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note each step and each clip."""
+        clip_grad_norm_ = nn.utils.clip_grad_norm_
+
+        def before_step(*_) -> None:
+            self.events.append("step")
+            self.rates.append(max(g["lr"] for g in self.patient.given.optimizer.param_groups))
+            empty, now = all(p.grad is None for p in self.weights), self.gradient()
+            clipped_last = self.clipped is not None and torch.equal(self.clipped, now)
+            self.went_on |= self.clipped is not None and not clipped_last
+            self.used.append(None if empty else self.unclipped if clipped_last else now)
+            self.unclipped = self.clipped = None
+
+        def clip(*args, **kwargs):
+            self.events.append("clip")
+            self.unclipped = self.gradient()
+            norm = clip_grad_norm_(*args, **kwargs)
+            self.clipped = self.gradient()
+            return norm
+
+        hook = self.patient.given.optimizer.register_step_pre_hook(before_step)
+        nn.utils.clip_grad_norm_ = clip
+        try:
+            yield
+        finally:
+            hook.remove()
+            nn.utils.clip_grad_norm_ = clip_grad_norm_
+
+
+def step(patient: Patient) -> Iterator[Finding]:
+    """Take two steps on two batches, and write the second's gradient as a mix of both's own."""
+    train_step, _, _ = patient.given.need("train_step", "optimizer", "loss")
+    steps = _Steps(patient)
+    with NoDropout() as dropout, patient.shaken():
+        one, two = patient.marked(), tuple(ids.flip(0) for ids in patient.marked())
+        both = steps.of(one), steps.of(two)
+        weights = [(p, p.detach().clone()) for p in steps.weights]
+
+        def run(ids: Ids) -> bool:
+            """Step, put the weights back, and return whether they changed."""
+            torch.manual_seed(0)
+            train_step(*ids)
+            changed = any(not torch.equal(p, value) for p, value in weights)
+            with torch.no_grad():
+                for p, value in weights:
+                    p.copy_(value)
+            return changed
+
+        with steps.noted():
+            changed = run(one)
+            steps.events.clear()
+            changed = run(two) or changed
+            order = steps.events[:2]
+        told = "The order of calls in train_step() was noted."
+        if order == ["step", "clip"]:
+            yield Finding("clip_after_step", told, "clip_grad_norm_ is called after step().")
+        elif steps.went_on:
+            moved = "After the last clip_grad_norm_, gradients went on growing."
+            yield Finding("clip_before_backward", told, moved)
+        yield from _off_schedule(patient, steps.rates)
+        if patient.given.evaluate is not None and dropout.would_drop:
+            yield from _after_evaluation(patient, one, run)
+        yield from _judge(steps, two, both, changed)
+
+
+def _after_evaluation(patient: Patient, ids: Ids, run) -> Iterator[Finding]:
+    ran_in: list[bool] = []
+    patient.model.train()
+    patient.given.evaluate([as_given(ids)])
+    with patient.hooked(lambda module, *_: ran_in.append(module.training), [patient.model]):
+        run(ids)
+    if ran_in and not any(ran_in):
+        told = "evaluate(), then train_step()."
+        yield Finding("trains_in_eval_mode", told, "The step ran in eval mode.")
+
+
+def _off_schedule(patient: Patient, rates: list[float]) -> Iterator[Finding]:
+    """Whether the rates of two steps follow each other in the owner's schedule."""
+    rate_at, count = patient.given.schedule, patient.given.steps
+    if rate_at is None or not count or len(rates) < 2:
+        return
+    planned = [float(rate_at(step)) for step in range(count)]
+
+    def equal(a: float, b: float) -> bool:
+        return abs(a - b) <= 1e-6 * max(abs(a), abs(b))
+
+    pairs = zip(planned, planned[1:], strict=False)
+    if not any(equal(a, rates[0]) and equal(b, rates[1]) for a, b in pairs):
+        yield Finding(
+            "rate_off_schedule",
+            "The optimizer's rate was read in two steps.",
+            f"It was {rates[0]:.3g} and {rates[1]:.3g}, not two of schedule()'s in a row.",
+        )
+
+
+def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) -> Iterator:
+    used = steps.used[:2]
+    told = "Two steps on two batches; the gradient was read before step()."
+    if len(used) < 2:
+        return
+    if used[1] is None or float(used[1].norm()) == 0:
+        yield Finding("step_without_gradient", told, "All gradients are empty.")
+        return
+    if used[0] is None or float(used[0].norm()) == 0:
+        yield Finding("stale_gradient", told, "The first step finds none.")
+        return
+    if not changed and steps.rates[-1] > 0:
+        yield Finding("no_update", told, "There is one, and no weight changed.")
+    first, second = _mix(used[1], *both)
+    rest = used[1] - second * both[1]
+    left_over = (
+        float(rest.norm()) > 1e-3 * float(used[1].norm()) and abs(_alike(rest, both[0])) > 0.99
+    )
+    picture = Picture(
+        "bars",
+        {"first batch": first, "second batch": second},
+        "What the second step's gradient is made of",
+    )
+    parts = f"The second step's is {first:.2f} of the first batch's and {second:.2f} of its own."
+    if left_over and second > 0.3:
+        yield Finding("zero_grad_forgotten", told, parts, picture=picture)
+    elif first > 0.5:
+        yield Finding("stale_gradient", told, parts, picture=picture)
+    elif _alike(used[1], both[1]) < 0.9999:
+        yield from _of_micro_batches(steps, two, used[1], both[1], told)
+    elif second > 1.5:
+        yield Finding("accumulation_not_divided", told, parts, picture=picture)
+
+
+def _mix(whole: Tensor, a: Tensor, b: Tensor) -> tuple[float, float]:
+    """Return x and y for which x a + y b is nearest to the whole: least squares."""
+    products = torch.stack([a @ a, a @ b, b @ b, a @ whole, b @ whole]).double()
+    aa, ab, bb, aw, bw = products.tolist()
+    below = aa * bb - ab * ab
+    return ((bb * aw - ab * bw) / below, (aa * bw - ab * aw) / below) if below else (0.0, 0.0)
+
+
+def _alike(a: Tensor, b: Tensor) -> float:
+    return float(F.cosine_similarity(a, b, 0)) if a.any() and b.any() else 0.0
+
+
+def _of_micro_batches(
+    steps: _Steps, ids: Ids, used: Tensor, own: Tensor, told: str
+) -> Iterator[Finding]:
+    """Compare a gradient with that of parts of the batch: their mean, their sum, the last one."""
+    n = len(ids[0])
+    parts = {}
+    for count in range(2, n + 1):
+        chunks = [side.chunk(count) for side in ids]
+        parts[len(chunks[0])] = [steps.of(part) for part in zip(*chunks, strict=True)]
+    means = [torch.stack(gradients).mean(0) for gradients in parts.values()]
+    mean = max(means, key=lambda one: _alike(used, one), default=None)
+    if mean is not None and _alike(used, mean) > max(0.99999, _alike(used, own)):
+        times = float(used.norm() / mean.norm())
+        if times > 1.5:
+            yield Finding(
+                "accumulation_not_divided",
+                told,
+                f"It is {times:.2f} times the mean of the micro-batches'.",
+            )
+        else:
+            yield Finding(
+                "accumulation_mean_of_means",
+                told,
+                "It is the mean of micro-batches' means, not of all tokens.",
+            )
+    elif any(_alike(used, gradients[-1]) > 0.999 for gradients in parts.values()):
+        yield Finding("accumulation_lost", told, "It is that of the batch's last part alone.")

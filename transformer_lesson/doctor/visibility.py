@@ -1,0 +1,157 @@
+"""Probe: which tokens does each output depend on?"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.doctor.findings import Finding, Picture
+from transformer_lesson.doctor.patient import Ids, Patient, differ
+
+MIXED = {"sees_future", "sees_next", "mask_inverted", "positions_mixed", "norm_axis"}
+Pairs = list[tuple[int, int]]
+
+
+def visibility(patient: Patient) -> Iterator[Finding]:
+    """Change one token after the other, and look which outputs move.
+
+    Also in training mode, and beside a padded text: some masks are made in one case only.
+    """
+    with patient.shaken():
+        texts = patient.texts(3, 9, 7)
+        if patient.logits(*texts).isnan().any():
+            yield Finding(
+                "not_a_number", "A batch without padding was read.", "Its outputs are NaN."
+            )
+            return
+        seen = seen_by(patient, texts)
+        if patient.kind == "encoder":
+            if not _below(seen).any() and _above(seen).any():
+                yield Finding(
+                    "encoder_is_causal",
+                    "Each token was changed in turn.",
+                    "No later token moves an earlier output.",
+                    picture=_grid(seen),
+                )
+            return
+        yield from _judge(patient, seen, texts, "")
+        if not patient.found & MIXED:
+            yield from _in_other_cases(patient, texts)
+        if patient.kind == "translator":
+            other = (patient.words(3, texts[0].shape[1], 0), texts[1])
+            if not differ(patient.logits(*texts), patient.logits(*other)):
+                yield Finding(
+                    "source_ignored", "Another source, the same target.", "No output moves."
+                )
+
+
+def seen_by(
+    patient: Patient, texts: Ids, train: bool = False, tokens: Iterable[int] | None = None
+) -> Tensor:
+    """Return whether token j moves output i of the first text, as seen[j, i]."""
+    ids = texts[-1]
+    base = patient.logits(*texts, train=train)
+    seen = torch.zeros(ids.shape[1], base.shape[1], dtype=torch.bool)
+    for j in tokens if tokens is not None else range(ids.shape[1]):
+        moved = patient.logits(*texts[:-1], changed(patient, ids, j), train=train)
+        seen[j] = torch.tensor([differ(a, b) for a, b in zip(base[0], moved[0], strict=True)])
+    return seen
+
+
+def changed(patient: Patient, ids: Tensor, j: int, side: int = -1) -> Tensor:
+    """Return the ids with another token j in the first text."""
+    ids = ids.clone()
+    ids[0, j] = patient.other(int(ids[0, j]), side)
+    return ids
+
+
+def _above(seen: Tensor) -> Tensor:
+    """Earlier tokens of each output: j < i."""
+    return seen.triu(1)
+
+
+def _below(seen: Tensor, prefix: int = 0) -> Tensor:
+    """Later tokens of each output, j > i, apart from outputs within a prefix."""
+    later = seen.tril(-1).clone()
+    later[:, :prefix] = False
+    return later
+
+
+def _grid(seen: Tensor) -> Picture:
+    return Picture("grid", seen.tolist(), "Which token (row) moves which output (column)")
+
+
+def _in_other_cases(patient: Patient, texts: Ids) -> Iterator[Finding]:
+    n = texts[-1].shape[1]
+    cases = [(True, False, "in training mode")]
+    if patient.pad is not None:
+        cases.append((False, True, "beside a padded text"))
+    for train, padded, when in cases:
+        some = tuple(ids.clone() for ids in texts)
+        if padded:
+            some[0][1, 0 if patient.given.padding_side == "left" else -1] = patient.pad
+        tokens = [n - 1, n // 2]
+        part = seen_by(patient, some, train, tokens)
+        if _below(part, patient.given.prefix)[tokens].any():
+            yield from _judge(patient, part, some, when, whole=False)
+            return
+
+
+def _judge(
+    patient: Patient, seen: Tensor, texts: Ids, when: str, whole: bool = True
+) -> Iterator[Finding]:
+    """Name what a table of who sees whom shows; with `whole=False` it has a few rows only."""
+    n, prefix = len(seen), patient.given.prefix
+    later, earlier = _below(seen, prefix), _above(seen)
+    told = "Each token was changed in turn."
+    if whole and not seen.diagonal()[1:].any():
+        yield Finding("blind_to_self", told, "None moves its own output.", picture=_grid(seen))
+    if whole and not earlier.any() and not later.any():
+        yield Finding("blind_to_past", told, "None moves a later output.", picture=_grid(seen))
+    if not later.any():
+        return
+    j, i = later.nonzero()[0].tolist()
+    same = {n: range(prefix, j), len(texts[-1]): [0]}
+    ids = changed(patient, texts[-1], j)
+    where, module = patient.enters(texts, (*texts[:-1], ids), same, train="training" in when)
+    one, two = _of_the_first_block(patient, texts)
+    code = "sees_future"
+    if whole:
+        if not earlier.any():
+            code = "mask_inverted"
+        elif module is not None and "norm" in type(module).__name__.lower():
+            code = "norm_axis"
+        elif all(j == i + 1 for j, i in one or later.nonzero().tolist()):
+            code = "sees_next"
+        elif _irregular(seen, prefix, one, two):
+            code = "positions_mixed"
+    moved = f"Output {i} moves{f', {when}' if when else ''}."
+    yield Finding(code, f"Token {j} was changed.", moved, where, _grid(seen))
+
+
+def _of_the_first_block(patient: Patient, texts: Ids) -> tuple[Pairs, Pairs]:
+    """Return (later, earlier) pairs as the first block's outputs see them.
+
+    Behind one layer nothing has added up yet.
+    """
+    base = patient.blocks(patient.record(*texts))
+    later, earlier = [], []
+    for j in range(texts[-1].shape[1]) if base else ():
+        ids = changed(patient, texts[-1], j)
+        one = base[-1].outputs[0]
+        two = patient.blocks(patient.record(*texts[:-1], ids))[-1].outputs[0]
+        if one.shape[:2] != ids.shape:
+            return [], []
+        pairs = [(j, i) for i in range(ids.shape[1]) if i != j and differ(one[0, i], two[0, i])]
+        later += [(j, i) for j, i in pairs if i < j]
+        earlier += [(j, i) for j, i in pairs if i > j]
+    return later, earlier
+
+
+def _irregular(seen: Tensor, prefix: int, later: Sequence, earlier: Sequence) -> bool:
+    """Whether some but not all later tokens are seen, and some but not all earlier ones."""
+    n = len(seen)
+    if not later:
+        later, earlier = _below(seen, prefix).nonzero().tolist(), _above(seen).nonzero().tolist()
+    possible = int(_below(torch.ones(n, n, dtype=torch.bool), prefix).sum())
+    return len(later) < possible and len(earlier) < n * (n - 1) // 2

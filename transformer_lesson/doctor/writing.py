@@ -1,0 +1,158 @@
+"""Probes: does the cache change anything, and does writing do what it says?"""
+
+import math
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from transformer_lesson.doctor.findings import Finding
+from transformer_lesson.doctor.patient import Ids, Patient, differ, gap
+
+NEW = 4
+DRAWS = 3000
+
+
+def cache(patient: Patient) -> Iterator[Finding]:
+    """Compare the logits of a text read token by token, with a cache, with forward's."""
+    (cached,) = patient.given.need("cached")
+
+    def run(texts: Ids) -> Tensor:
+        torch.manual_seed(0)
+        patient.model.eval()
+        with torch.no_grad():
+            return cached(*texts).float()
+
+    with patient.shaken():
+        texts = patient.texts(2, 9)
+        full, first = patient.logits(*texts), run(texts)
+        off = [i for i in range(full.shape[1]) if differ(full[:, i], first[:, i])]
+        stale = _stale(patient, run, texts, first, not off)
+        if stale:
+            yield Finding("stale_cache", "A text, another one, the first one again.", stale)
+        if off:
+            yield Finding(
+                "cache_differs",
+                "A text was read token by token, and at once.",
+                f"From position {off[0]} on the outputs differ.",
+            )
+        elif patient.given.padding_side == "left" and patient.pad is not None:
+            padded = tuple(ids.clone() for ids in texts)
+            padded[0][0, :3] = patient.pad
+            full, first = (one[0, 3:] for one in (patient.logits(*padded), run(padded)))
+            if patient.kind == "causal" and differ(full, first):
+                yield Finding(
+                    "cache_differs",
+                    "A text padded on the left, token by token.",
+                    f"Its outputs moved by {gap(full, first):.2g}.",
+                )
+
+
+def _stale(patient: Patient, run, texts: Ids, first: Tensor, sound: bool) -> str:
+    """Return how other texts, as long or shorter, disturb what the cache says of these, or ""."""
+    for another in (patient.texts(2, 9), patient.texts(2, 7)):
+        try:
+            second, expected = run(another), patient.logits(*another)
+            again = run(texts)
+        except RuntimeError as error:
+            return f"It fails: {str(error)[:80]}."
+        if differ(first, again) or (sound and differ(second, expected)):
+            return f"Outputs moved by {max(gap(first, again), gap(second, expected)):.2g}."
+    return ""
+
+
+def generate(patient: Patient) -> Iterator[Finding]:
+    """Write greedily twice, compare with forward's argmax, and padded prompts with lone ones."""
+    (write,) = patient.given.need("generate")
+
+    def run(ids: Tensor, seed: int = 0) -> Tensor:
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            return write(ids, NEW)[:, -NEW:]
+
+    with patient.shaken():
+        patient.model.eval()
+        prompt = patient.texts(3, 6, 6)[0]
+        written = run(prompt, 1)
+        if not torch.equal(written, run(prompt, 2)):
+            yield Finding(
+                "generate_random",
+                "The same prompts, with two seeds.",
+                "Two different texts were written.",
+            )
+            return
+        start = torch.full((3, 1), patient.given.start_id or 0).to(prompt)
+        texts = (prompt,) if patient.kind == "causal" else (prompt, start)
+        yield from _against_forward(patient, texts, written)
+        given = patient.given
+        if patient.kind == "translator" or given.padding_side == "left" or given.generates_padded:
+            yield from _padded(patient, run)
+
+
+def _against_forward(patient: Patient, texts: Ids, written: Tensor) -> Iterator[Finding]:
+    """Compare what was written with forward's likeliest tokens; special ones may be left out."""
+    last = patient.logits(*texts)[:, -1]
+    best = [last.argmax(-1)]
+    last[:, sorted(patient.special)] = -math.inf
+    best.append(last.argmax(-1))
+    if not any(torch.equal(one, written[:, 0]) for one in best):
+        told = f"{written[:, 0].tolist()}, and forward's likeliest is {best[0].tolist()}."
+        yield Finding("generate_not_argmax", "The first token written was compared.", told)
+        return
+    at = _drifts(patient, texts, written)
+    if at is not None:
+        told = f"From new token {at} on, another one is likelier."
+        yield Finding("generate_not_argmax", "Forward was asked for each token written.", told)
+
+
+def _drifts(patient: Patient, texts: Ids, written: Tensor) -> int | None:
+    """Return the first new token that forward finds less likely than another, or `None`."""
+    whole = torch.cat([texts[-1], written], 1)
+    logits = patient.logits(*texts[:-1], whole)[:, texts[-1].shape[1] - 1 : -1]
+    ended = torch.isin(written, torch.tensor(sorted(patient.special))).cumsum(1) > 0
+    off = (logits.argmax(-1) != written) & ~ended
+    return int(off.any(0).nonzero()[0]) if bool(off.any()) else None
+
+
+def _padded(patient: Patient, run) -> Iterator[Finding]:
+    if patient.pad is None:
+        return
+    left, gaps = patient.given.padding_side == "left", (1, 2, 3, 1, 2, 0)
+    prompts = patient.texts(6, 6, 6)[0]
+    ids = prompts.clone()
+    for row, count in enumerate(gaps):
+        ids[row, : count if left else 0] = patient.pad
+        ids[row, len(ids[row]) - (0 if left else count) :] = patient.pad
+    together = run(ids)
+    for row, count in enumerate(gaps[:-1]):
+        words = slice(count, None) if left else slice(0, 6 - count)
+        alone = run(prompts[row : row + 1, words])[0]
+        if not torch.equal(together[row], alone):
+            yield Finding(
+                "generate_reads_padding",
+                f"A prompt with {count} <pad>, and alone.",
+                f"{together[row].tolist()} and {alone.tolist()} were written.",
+            )
+            return
+
+
+def sampling(patient: Patient) -> Iterator[Finding]:
+    """Draw 3,000 tokens, and find the temperature that explains them best."""
+    sample, temperature = patient.given.need("sample", "temperature")
+    with patient.shaken(1.0):
+        prompt = patient.texts(1, 5)[0]
+        logits = patient.logits(prompt)[0, -1].double()
+        torch.manual_seed(0)
+        drawn = sample(prompt.repeat(DRAWS, 1))[:, -1]
+    counts = torch.bincount(drawn.cpu(), minlength=len(logits)).double()
+    factors = torch.linspace(0.05, 8, 400).double() / temperature
+    likelihood = torch.stack([(counts * (f * logits).log_softmax(0)).sum() for f in factors])
+    best = float(factors[likelihood.argmax()])
+    p = (best * logits).softmax(0)
+    error = 1 / math.sqrt(DRAWS * float((p * logits**2).sum() - (p * logits).sum() ** 2))
+    if abs(best - 1 / temperature) > 5 * error + 0.05 / temperature:
+        yield Finding(
+            "sampling_distribution",
+            f"{DRAWS:,} tokens were drawn at T = {temperature}.",
+            f"They look like T = {1 / best:.2f}.",
+        )

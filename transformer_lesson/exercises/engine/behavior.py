@@ -139,7 +139,8 @@ def _not_twice(exercise: Exercise, answer: Callable, number: int) -> Explanation
         return None
     text = "Called twice with the same inputs, yours gives different results. "
     before = random.getstate()
-    seeded = [_result(exercise, answer, number, seed=0) for _ in range(2)]
+    with torch.random.fork_rng(devices=[]):
+        seeded = [_result(exercise, answer, number, seed=0) for _ in range(2)]
     random.setstate(before)
     if same(*seeded):
         text += "What in it is random? Is a dropout still on?"

@@ -77,7 +77,7 @@ class Plan(NamedTuple):
             f"{digits(self.low)} and {digits(self.high)}. Two short runs reached {digits(first)} "
             f"after {a} steps and {digits(second)} after {b}, and a power law goes on as a "
             "straight line on log axes. How far off that line was in our runs on other texts gives "
-            "the interval; yours may be further off."
+            "the interval, cut at the second short run; yours may be further off."
         )
 
 

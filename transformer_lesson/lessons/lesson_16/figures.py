@@ -77,7 +77,7 @@ def hasty(runs: Sequence[dict]) -> Figure:
     Args:
         runs: as `hacked` stored them, a run for each seed.
     """
-    title = "The same rising reward, and the sentences get right or wrong"
+    title = "The reward rises in all three runs; in two the sentences get worse"
     alt = (
         "Left: the hasty reward over 60 steps rises to 0.98 in three seeds. Right: the share "
         "exactly right. With the exact reward all rise to 0.99; with the hasty one two fall to "

@@ -28,7 +28,7 @@ def sign_lists(differences: Sequence[float], rules: Mapping[str, Rule]) -> Figur
     n, observed = len(lists), lists.index([*differences])
     seen = {name: [bool(rule(one)) for one in lists] for name, rule in rules.items()}
     told = [f"{name}: {sum(alarms)} of {n}" for name, alarms in seen.items()]
-    title = f"All {n} lists that a change that does nothing makes equally likely"
+    title = f"If the change does nothing, these {n} lists are equally likely"
     alt = (
         f"Above, the means of {n} lists, {fmean(lists[0]):.3f} to {fmean(lists[-1]):.3f} nats; the "
         f"observed one is number {observed + 1}. Below, the lists in which a rule sees a "

@@ -233,7 +233,8 @@ class Boss:
 
     def _report(self, text: str) -> Report:
         done = len(self._mended) == len(self._planted)
-        state = "passed" if done else "failed"
+        tried = self._found or self._sound
+        state = "passed" if done else "failed" if tried else "not attempted"
         return Report(f"boss {self.seed}", state, "\n".join(filter(None, [text, self._score()])))
 
     def _score(self) -> str:

@@ -1,4 +1,4 @@
-"""The table of probes and patients: a number where a patient differs, nothing elsewhere."""
+"""The table of probes and patients: a number where a patient differs, and each probe's limit."""
 
 from transformer_lesson.lessons.lesson_14 import figures
 from transformer_lesson.lessons.lesson_14.probes import MEASURES
@@ -24,4 +24,5 @@ def test_each_number_that_differs_is_written_and_no_other():
             assert ((column, row) in written) == differs
             if differs:
                 value = stored()[name]["probes"][probe]
-                assert written[column, row] == f"{value:.{MEASURES[probe].digits}f}"
+                limit = f"\n±{MEASURES[probe].near:g}" if name == HEALTHY else ""
+                assert written[column, row] == f"{value:.{MEASURES[probe].digits}f}{limit}"

@@ -339,7 +339,7 @@ def evaluation_loss(model, batches, loss_function, pad_id):
                 padding_counted=labels.numel(),
                 inputs_counted=int((inputs != pad_id).sum()),
             )
-            total += loss * real
+            total += loss * real if real else 0.0  # all padding: its loss is NaN
             count += real
             largest = max(largest, loss)
     choose(

@@ -38,7 +38,8 @@ def seen() -> dict[str, list[str]]:
 def blind_spots(title: str) -> Figure:
     """Return the table: a row for each patient, below the healthy one, a column for each probe.
 
-    A number that differs from the healthy one is shown, shaded by whether it is higher or lower.
+    A number that differs from the healthy one by more than the probe's limit is shown, shaded by
+    whether it is higher or lower. The healthy row shows the limits.
 
     Args:
         title: the claim that the figure supports.
@@ -57,7 +58,9 @@ def blind_spots(title: str) -> Figure:
         for column, probe in enumerate(sees):
             if name == HEALTHY or name in sees[probe]:
                 number = f"{stored()[name]['probes'][probe]:.{MEASURES[probe].digits}f}"
-                axes.text(column, row, number, ha="center", va="center", fontsize=7)
+                if name == HEALTHY:
+                    number += f"\n±{MEASURES[probe].near:g}"
+                axes.text(column, row, number, ha="center", va="center", fontsize=7, linespacing=1)
     _name_kinds(axes, rows)
     axes.xaxis.tick_top()
     axes.set_xticks(range(len(sees)), list(sees), rotation=40, ha="left", fontsize=8,
@@ -66,7 +69,7 @@ def blind_spots(title: str) -> Figure:
                 color="#dddddd", lw=0.6)  # fmt: skip
     axes.tick_params(length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
-    axes.set_xlabel("numbers that differ from the healthy one: orange is higher, blue is lower")
+    axes.set_xlabel("numbers outside the limits in the gray row: orange is higher, blue is lower")
     picture.subplots_adjust(left=0.22, right=0.88, top=0.74, bottom=0.08)
     return picture
 

@@ -41,7 +41,8 @@ def evaluation_loss(model, batches, loss_function, pad_id):
     with torch.no_grad():
         for inputs, labels in batches:
             real = int((labels != pad_id).sum())
-            total += float(loss_function(model(inputs), labels)) * real
-            count += real
+            if real:  # the loss of padding alone is NaN
+                total += float(loss_function(model(inputs), labels)) * real
+                count += real
     model.train(was_training)
     return total / count

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.doctor.findings import Finding, Picture
-from transformer_lesson.doctor.patient import Ids, Patient, Skip, differ, tensors_in
+from transformer_lesson.doctor.patient import Ids, Patient, Skip
+from transformer_lesson.doctor.tensors import differ, tensors_in
 
 LEAKS = {"sees_future", "sees_next", "mask_inverted", "norm_axis", "positions_mixed"}
 LEAKS |= {"softmax_axis", "mixes_rows", "not_a_number"}
@@ -43,6 +44,7 @@ def _with_logits(patient: Patient, ids: Ids, retain: bool) -> tuple[Tensor, list
     caught: list[tuple[bool, Tensor]] = []
 
     def catch(module, args, kwargs, output) -> None:
+        """Keep what has the logits' size."""
         logits = getattr(output, "logits", None)
         for tensor in [logits] if logits is not None else list(tensors_in(output))[:3]:
             if tensor.is_floating_point() and tensor.dim() >= 2 and tensor.shape[-1] == size:

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.doctor.findings import Finding
-from transformer_lesson.doctor.patient import Ids, Patient, Skip, differ, gap, logits_of
+from transformer_lesson.doctor.patient import Ids, Patient, Skip
+from transformer_lesson.doctor.tensors import differ, gap, logits_of
 from transformer_lesson.doctor.visibility import changed
 
 PADS = 3
@@ -86,6 +87,7 @@ def _content_matters(patient: Patient, texts: list[Tensor], keep: slice, tables:
     classes = [c for c in range(base.shape[-1]) if c != patient.pad]
 
     def slow() -> Tensor:
+        """Return the logits on the path that training takes."""
         patient.model.eval()
         with torch.enable_grad():
             return logits_of((patient.given.forward or patient.model)(*texts)).detach().float()

@@ -1,7 +1,6 @@
 """A model that is not ours, with its owner's functions, and what every probe needs to ask it."""
 
 import copy
-import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -10,6 +9,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from transformer_lesson.doctor.tensors import differ, logits_of, noise_like, tensors_in
 
 Ids = tuple[Tensor, ...]
 KINDS = ("causal", "translator", "encoder")
@@ -62,60 +63,6 @@ class Call(NamedTuple):
     module: nn.Module
     inputs: list[Tensor]
     outputs: list[Tensor]
-
-
-def tensors_in(thing: Any) -> Iterator[Tensor]:
-    """Yield the tensors in lists, tuples, dictionaries and the outputs of libraries.
-
-    Nested tensors, of PyTorch's fast path for evaluation, are left out: they have no shape.
-    """
-    if torch.is_tensor(thing):
-        if not thing.is_nested:
-            yield thing
-    elif isinstance(thing, (list, tuple)):
-        for one in thing:
-            yield from tensors_in(one)
-    elif isinstance(thing, Mapping) or hasattr(thing, "items"):
-        for one in thing.values():
-            yield from tensors_in(one)
-
-
-def logits_of(output: Any) -> Tensor:
-    """Return a model's logits, whatever they come wrapped in."""
-    if torch.is_tensor(output):
-        return output
-    for name in ("logits", "last_hidden_state"):
-        if getattr(output, name, None) is not None:
-            return getattr(output, name)
-    return next(tensors_in(output))
-
-
-def differ(a: Tensor, b: Tensor) -> bool:
-    """Whether two outputs differ by more than rounding."""
-    if a.numel() == 0:
-        return False
-    if a.isnan().any() or b.isnan().any():
-        return bool((a.isnan() != b.isnan()).any())
-    spread = float(a.std()) if a.numel() > 1 else 0.0
-    largest = float(a.masked_fill(a.isinf(), 0).abs().max())
-    rounding = 3e-5 * max(spread, 1e-4) + 3e-6 * largest
-    if not math.isfinite(rounding):
-        rounding = 3e-6 * largest
-    return float((a - b).nan_to_num(0.0).abs().max()) > rounding
-
-
-def gap(a: Tensor, b: Tensor) -> float:
-    """The largest difference of two outputs."""
-    return float((a - b).abs().max()) if a.numel() else 0.0
-
-
-NOISE = torch.randn(65_537, generator=torch.Generator().manual_seed(1))  # a prime: no row repeats
-
-
-def noise_like(tensor: Tensor) -> Tensor:
-    """Return noise of a tensor's shape, the same in each call, and quickly for large ones."""
-    times = tensor.numel() // len(NOISE) + 1
-    return NOISE.repeat(times)[: tensor.numel()].view(tensor.shape)
 
 
 class Patient:
@@ -294,6 +241,7 @@ class Patient:
         calls, names = [], {module: name for name, module in self.model.named_modules()}
 
         def note(module, args, kwargs, output) -> None:
+            """Note a call."""
             inputs = [
                 one.detach().clone()
                 for one in tensors_in((args, kwargs))
@@ -328,6 +276,7 @@ class Patient:
         """
 
         def must_stay(tensor: Tensor) -> Tensor:
+            """Return the places that must be equal."""
             for size, places in same.items():
                 axes = [i for i, length in enumerate(tensor.shape[:-1]) if length == size]
                 if len(axes) == 1:
@@ -336,6 +285,7 @@ class Patient:
             return tensor
 
         def moved(pairs) -> bool:
+            """Whether any of them differs there."""
             return any(a.shape == b.shape and differ(must_stay(a), must_stay(b)) for a, b in pairs)
 
         first = self.record(*before, train=train, seed=seeds[0])
@@ -380,6 +330,7 @@ class Patient:
         reads: dict[nn.Embedding, None] = {}
 
         def note(module, args, kwargs, output) -> None:
+            """Note a table that reads these ids."""
             read = next(tensors_in((args, kwargs)), None)
             if read is not None and read.shape in (ids.shape, ids.T.shape):
                 if torch.equal(read, ids) or torch.equal(read, ids.T):

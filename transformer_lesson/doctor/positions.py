@@ -6,7 +6,8 @@ from torch import Tensor
 
 from transformer_lesson.doctor.attention import watch
 from transformer_lesson.doctor.findings import Finding
-from transformer_lesson.doctor.patient import Ids, Patient, differ
+from transformer_lesson.doctor.patient import Ids, Patient
+from transformer_lesson.doctor.tensors import differ
 
 
 def positions(patient: Patient) -> Iterator[Finding]:

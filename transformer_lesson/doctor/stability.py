@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import torch
 
 from transformer_lesson.doctor.findings import Finding
-from transformer_lesson.doctor.patient import Patient, differ, gap
+from transformer_lesson.doctor.patient import Patient
+from transformer_lesson.doctor.tensors import differ, gap
 
 
 def modes(patient: Patient) -> Iterator[Finding]:
@@ -13,6 +14,7 @@ def modes(patient: Patient) -> Iterator[Finding]:
     texts = patient.texts()
 
     def pair(train: bool):
+        """Return the logits of two calls with two seeds."""
         return tuple(patient.logits(*texts, train=train, seed=seed) for seed in (1, 2))
 
     random_before = differ(*pair(True))

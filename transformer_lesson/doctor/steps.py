@@ -84,6 +84,7 @@ class _Steps:
         clip_grad_norm_ = nn.utils.clip_grad_norm_
 
         def before_step(*_) -> None:
+            """Note the gradient that the step uses."""
             self.events.append("step")
             self.rates.append(max(g["lr"] for g in self.patient.given.optimizer.param_groups))
             empty, now = all(p.grad is None for p in self.weights), self.gradient()
@@ -93,6 +94,7 @@ class _Steps:
             self.unclipped = self.clipped = None
 
         def clip(*args, **kwargs):
+            """Clip, and note the gradient before and after."""
             self.events.append("clip")
             self.unclipped = self.gradient()
             norm = clip_grad_norm_(*args, **kwargs)

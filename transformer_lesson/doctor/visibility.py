@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.doctor.findings import Finding, Picture
-from transformer_lesson.doctor.patient import Ids, Patient, differ
+from transformer_lesson.doctor.patient import Ids, Patient
+from transformer_lesson.doctor.tensors import differ
 
 MIXED = {"sees_future", "sees_next", "mask_inverted", "positions_mixed", "norm_axis"}
 Pairs = list[tuple[int, int]]

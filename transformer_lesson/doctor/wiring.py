@@ -7,14 +7,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from transformer_lesson.doctor.findings import Finding
-from transformer_lesson.doctor.patient import (
-    Call,
-    Patient,
-    differ,
-    logits_of,
-    noise_like,
-    tensors_in,
-)
+from transformer_lesson.doctor.patient import Call, Patient
+from transformer_lesson.doctor.tensors import differ, logits_of, noise_like, tensors_in
 
 MATRICES = ("Linear", "Conv1D", "NonDynamicallyQuantizableLinear")
 
@@ -150,6 +144,7 @@ def _dead_rows(patient: Patient) -> Iterator[Finding]:
     reads: list[tuple[nn.Embedding, Tensor]] = []
 
     def note(module, args, kwargs, output) -> None:
+        """Note the ids that a table reads."""
         ids = next(tensors_in((args, kwargs)), None)
         if ids is not None and ids.dim() > 0:
             reads.append((module, ids.detach().clone()))
@@ -272,10 +267,12 @@ def _enlarged(patient: Patient, module: nn.Module, texts, factor: float) -> Tens
     """Return what a module returns if its input is this many times as large."""
 
     def change(module, args, kwargs):
+        """Enlarge the stream among the arguments."""
         if args:
             return (args[0] * factor, *args[1:]), kwargs
 
-        def is_stream(one):
+        def is_stream(one) -> bool:
+            """Whether this is (text, token, number)."""
             return torch.is_tensor(one) and one.is_floating_point() and one.dim() == 3
 
         key = next(key for key, one in kwargs.items() if is_stream(one))
@@ -353,6 +350,7 @@ def _matrix_after_matrix(patient: Patient) -> Iterator[Finding]:
     names = {module: name for name, module in patient.model.named_modules()}
 
     def note(module, args, kwargs, output) -> None:
+        """Note what a matrix reads and returns."""
         x = next(tensors_in((args, kwargs)), None)
         before = returned.get(id(x))
         if before is not None and before[2] is x and x.shape[-1] > output.shape[-1]:

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.doctor.findings import Finding
-from transformer_lesson.doctor.patient import Ids, Patient, differ, gap
+from transformer_lesson.doctor.patient import Ids, Patient
+from transformer_lesson.doctor.tensors import differ, gap
 
 NEW = 4
 DRAWS = 3000
@@ -18,6 +19,7 @@ def cache(patient: Patient) -> Iterator[Finding]:
     (cached,) = patient.given.need("cached")
 
     def run(texts: Ids) -> Tensor:
+        """Read with the cache."""
         torch.manual_seed(0)
         patient.model.eval()
         with torch.no_grad():
@@ -66,6 +68,7 @@ def generate(patient: Patient) -> Iterator[Finding]:
     (write,) = patient.given.need("generate")
 
     def run(ids: Tensor, seed: int = 0) -> Tensor:
+        """Write some tokens."""
         torch.manual_seed(seed)
         with torch.no_grad():
             return write(ids, NEW)[:, -NEW:]

@@ -3,6 +3,8 @@
 Examples, comparisons, rewards: `tune` imitates sentences, `prefer` learns from pairs with a better
 and a worse answer, `reinforce` from the model's own output, judged by a program. Lesson 16 runs
 them live; `measure_after_pretraining` repeats them with three seeds.
+
+Long because the three are compared side by side, and share how sentences are drawn and scored.
 """
 
 import copy

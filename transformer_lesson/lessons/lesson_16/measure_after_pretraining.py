@@ -4,6 +4,8 @@ python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining
     all parts, three quarters of an hour on one core
 python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining lora taste
         one part or several
+
+Long because it is a list of experiments, each a function of its own.
 """
 
 import copy

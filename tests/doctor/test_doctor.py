@@ -53,6 +53,15 @@ def test_two_faults_are_two_causes_and_effects_are_folded():
     )
 
 
+def test_designs_are_no_faults():
+    """Branches may begin at zero; a prefix may see itself, and the report says how to say so."""
+    assert examine(**script("zero branches")).codes == []
+    (found,) = examine(**script("prefix")).causes
+    assert (found.code, found.level) == ("sees_future", "suspect")
+    assert "Then say prefix=4." in found.moved
+    assert examine(**script("prefix"), prefix=4).codes == []
+
+
 def test_what_is_meant_is_not_said():
     assert examine(**script("unscaled"), meant={"attention_scale"}).codes == []
 

@@ -17,6 +17,8 @@ class Block(nn.Module):
         self.qkv, self.out = nn.Linear(D, 3 * D), nn.Linear(D, D)
         self.mlp = nn.Sequential(nn.Linear(D, 2 * D), nn.GELU(), nn.Linear(2 * D, D))
         self.drop = nn.Dropout(0.1)
+        if "zero branches" in faults:
+            nn.init.zeros_(self.mlp[2].weight)
 
     def forward(self, x, hidden):
         """Return x after both."""
@@ -26,6 +28,8 @@ class Block(nn.Module):
         if "unscaled" not in self.faults:
             scores = scores * Q.shape[-1] ** -0.5
         future = torch.ones(n, n, dtype=torch.bool).triu(diagonal)
+        if "prefix" in self.faults:
+            future[:4, :4] = False
         scores = scores.masked_fill(future | hidden[:, None, None], -1e9)
         weights = scores.softmax(-1)
         a = self.out((weights @ V).transpose(1, 2).flatten(2))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor
 
 from transformer_lesson.doctor.attention import watch
@@ -86,7 +87,11 @@ def _relative(patient: Patient, texts: Ids) -> Iterator[Finding]:
     for distance in range(1, n - 1):
         equal = scores.diagonal(-distance, 1, 2)
         spread = max(spread, float((equal.amax(1) - equal.amin(1)).max()))
-    if spread > 1e-3 * (float(scores.tril().std()) or 1.0):
+    rounding = max(
+        (torch.finfo(p.dtype).eps for p in patient.model.parameters() if p.is_floating_point()),
+        default=0.0,
+    )
+    if spread > max(1e-3, 16 * rounding) * (float(scores.tril().std()) or 1.0):
         yield Finding(
             "rotary_not_relative",
             "A text of one repeated token was read.",

@@ -126,8 +126,19 @@ def _judge(
             code = "sees_next"
         elif _irregular(seen, prefix, one, two):
             code = "positions_mixed"
-    moved = f"Output {i} moves{f', {when}' if when else ''}."
-    yield Finding(code, f"Token {j} was changed.", moved, where, _grid(seen))
+    moved, level = f"Output {i} moves{f', {when}' if when else ''}.", ""
+    first = int(later.any(1).nonzero().max()) + 1
+    if (
+        code == "sees_future"
+        and whole
+        and first < n
+        and int(later.sum()) == first * (first - 1) // 2
+    ):
+        moved += (
+            f" Only the first {first} tokens see each other: a prefix? Then say prefix={first}."
+        )
+        level = "suspect"
+    yield Finding(code, f"Token {j} was changed.", moved, where, _grid(seen), level)
 
 
 def _of_the_first_block(patient: Patient, texts: Ids) -> tuple[Pairs, Pairs]:

@@ -7,11 +7,13 @@ import re
 import pytest
 import torch
 from torch import nn
+from transformers import T5Config, T5ForConditionalGeneration
 
 from tests.doctor.tiny import script
 from transformer_lesson.doctor import examine
 from transformer_lesson.doctor.findings import CATALOG, Finding, causes
 from transformer_lesson.doctor.patient import Given, Patient
+from transformer_lesson.doctor.scripts import around
 
 FAULTS = {
     "off by one": ("sees_next", "blocks.0 (Block)"),
@@ -26,6 +28,9 @@ FAULTS = {
     "no eval": ("evaluates_in_training_mode", ""),
     "mean of means": ("mean_of_means", ""),
     "never peaks": ("schedule_never_peaks", ""),
+    "constant": ("schedule_constant", ""),
+    "unfinished": ("schedule_unfinished", ""),
+    "far favored": ("far_favored", ""),
 }
 
 
@@ -56,10 +61,29 @@ def test_two_faults_are_two_causes_and_effects_are_folded():
 def test_designs_are_no_faults():
     """Branches may begin at zero; a prefix may see itself, and the report says how to say so."""
     assert examine(**script("zero branches")).codes == []
+    assert examine(**script("linear biases"), meant={"unused_parameters"}).codes == []
     (found,) = examine(**script("prefix")).causes
     assert (found.code, found.level) == ("sees_future", "suspect")
     assert "Then say prefix=4." in found.moved
     assert examine(**script("prefix"), prefix=4).codes == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shifts_itself", [False, True])
+def test_a_decoder_may_begin_with_padding_and_a_forward_may_shift_its_labels(shifts_itself):
+    config = T5Config(
+        vocab_size=41, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, pad_token_id=0,
+        decoder_start_token_id=0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = T5ForConditionalGeneration(config)
+    handed = around(model, "translator")
+    if shifts_itself:
+        handed["forward"] = lambda source, target: model(
+            input_ids=source, attention_mask=(source != 0).long(), labels=target
+        )
+    report = examine(model, **handed, meant={"unused_parameters"})
+    assert report.codes == ["attention_scale"]  # T5's initialization makes up for it
 
 
 def test_what_is_meant_is_not_said():

@@ -27,6 +27,10 @@ class Block(nn.Module):
         scores = Q @ K.transpose(-2, -1)
         if "unscaled" not in self.faults:
             scores = scores * Q.shape[-1] ** -0.5
+        if self.faults & {"linear biases", "far favored"}:
+            distances = torch.arange(n)[:, None] - torch.arange(n)
+            slopes = 2.0 ** -torch.arange(1, 5)[:, None, None]
+            scores = scores + slopes * distances * (1 if "far favored" in self.faults else -1)
         future = torch.ones(n, n, dtype=torch.bool).triu(diagonal)
         if "prefix" in self.faults:
             future[:4, :4] = False
@@ -53,7 +57,7 @@ class Model(nn.Module):
     def forward(self, ids):
         """Return logits."""
         x = self.table(ids)
-        if "no positions" not in self.faults:
+        if not self.faults & {"no positions", "linear biases", "far favored"}:
             x = x + self.places(torch.arange(ids.shape[1]))
         if "mixed rows" in self.faults:
             x = x + 0.1 * x.mean(0, keepdim=True)
@@ -78,7 +82,7 @@ def batch():
 def script(*faults):
     """Return what a script with these faults hands over."""
     torch.manual_seed(0)
-    model = Model(faults)
+    model = Model(set(faults))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     shift = 2 if "shifted twice" in faults else 1
 
@@ -90,7 +94,8 @@ def script(*faults):
     warm_up, taken = 1000 if "never peaks" in faults else 10, []
 
     def rate_at(step):
-        return 0.1 * min(1.0, (step + 1) / warm_up)
+        falls = 1 - step / 300 if "unfinished" in faults else 1.0
+        return 0.1 * falls * (1.0 if "constant" in faults else min(1.0, (step + 1) / warm_up))
 
     def train_step(ids):
         model.train()

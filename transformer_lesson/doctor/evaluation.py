@@ -143,6 +143,15 @@ def schedule(patient: Patient) -> Iterator[Finding]:
             f"At the end it still climbs, at {peak:.2g}.",
             picture=picture,
         )
+    elif min(rates) > peak * (1 - 1e-6):
+        yield Finding("schedule_constant", told, f"It's {peak:.2g} throughout.", picture=picture)
+    elif last > 0.5 * peak and last < rates[-2] and not _noam(rates):
+        yield Finding(
+            "schedule_unfinished",
+            told,
+            f"At the end it still falls, and is {last / peak:.0%} of its peak.",
+            picture=picture,
+        )
     end = next((i for i in range(steps) if max(rates[i:]) - min(rates[i:]) <= 1e-3 * peak), steps)
     if end < 0.7 * steps and last < 0.2 * peak:
         yield Finding(
@@ -163,3 +172,9 @@ def schedule(patient: Patient) -> Iterator[Finding]:
             f"It falls at steps {cliffs[:3]} and climbs again.",
             picture=picture,
         )
+
+
+def _noam(rates: list[float]) -> bool:
+    """Whether the rate falls as 1/√step, which has no end."""
+    half, last = len(rates) // 2, len(rates)
+    return abs(rates[half - 1] / rates[-1] / math.sqrt(last / half) - 1) < 0.02

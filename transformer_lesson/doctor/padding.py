@@ -7,7 +7,7 @@ from torch import Tensor
 
 from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
-from transformer_lesson.doctor.tensors import differ, gap, logits_of
+from transformer_lesson.doctor.tensors import are_ids, differ, gap, logits_of
 from transformer_lesson.doctor.visibility import changed
 
 PADS = 3
@@ -26,7 +26,8 @@ def padding(patient: Patient) -> Iterator[Finding]:
             yield Finding("not_a_number", "A padded text was read.", "NaN at its real words.")
             return
         tables = patient.tables_of(texts[0], *texts)
-        content = bool(tables) and _content_matters(patient, texts, keep, tables)
+        content = bool(tables) and not _starts_with_padding(patient, texts, tables)
+        content = content and _content_matters(patient, texts, keep, tables)
         amount = _amount_matters(patient, texts, keep)
         left = patient.given.padding_side == "left"
         if content or (amount and not left):
@@ -76,6 +77,14 @@ def _amount_matters(patient: Patient, texts: list[Tensor], keep: slice) -> float
     moves = left and patient.kind != "translator"
     shift = slice(keep.start + PADS, keep.stop + PADS) if moves else keep
     return gap(base[keep], wide[shift]) if differ(base[keep], wide[shift]) else 0.0
+
+
+def _starts_with_padding(patient: Patient, texts: list[Tensor], tables: list) -> bool:
+    """Whether these tables read <pad> on another side, too: T5's decoder begins with it."""
+    return any(
+        table in tables and not are_ids(read, texts[0]) and bool((read == patient.pad).any())
+        for table, read in patient.reads(*texts)
+    )
 
 
 def _content_matters(patient: Patient, texts: list[Tensor], keep: slice, tables: list) -> bool:

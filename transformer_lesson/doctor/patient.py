@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transformer_lesson.doctor.tensors import differ, logits_of, noise_like, tensors_in
+from transformer_lesson.doctor.tensors import are_ids, differ, logits_of, noise_like, tensors_in
 
 Ids = tuple[Tensor, ...]
 KINDS = ("causal", "translator", "encoder")
@@ -324,21 +324,24 @@ class Patient:
                 found.append(call)
         return found
 
-    def tables_of(self, ids: Tensor, *texts: Tensor) -> list[nn.Embedding]:
-        """Return the embeddings that read just these ids."""
+    def reads(self, *texts: Tensor) -> list[tuple[nn.Embedding, Tensor]]:
+        """Return which embeddings read which ids."""
         tables = [one for one in self.model.modules() if isinstance(one, nn.Embedding)]
-        reads: dict[nn.Embedding, None] = {}
+        reads: list[tuple[nn.Embedding, Tensor]] = []
 
         def note(module, args, kwargs, output) -> None:
-            """Note a table that reads these ids."""
-            read = next(tensors_in((args, kwargs)), None)
-            if read is not None and read.shape in (ids.shape, ids.T.shape):
-                if torch.equal(read, ids) or torch.equal(read, ids.T):
-                    reads[module] = None
+            """Note the ids that a table reads."""
+            ids = next(tensors_in((args, kwargs)), None)
+            if ids is not None:
+                reads.append((module, ids.detach().clone()))
 
         with self.hooked(note, tables):
             self.logits(*texts)
-        return list(reads)
+        return reads
+
+    def tables_of(self, ids: Tensor, *texts: Tensor) -> list[nn.Embedding]:
+        """Return the embeddings that read just these ids."""
+        return list({table: None for table, read in self.reads(*texts) if are_ids(read, ids)})
 
     @contextmanager
     def another_vector(self, tables: Sequence[nn.Embedding], token: int) -> Iterator[None]:

@@ -71,7 +71,10 @@ def _all_scores_equal(patient: Patient, texts: Ids) -> bool:
 
 
 def _relative(patient: Patient, texts: Ids) -> Iterator[Finding]:
-    """Of one repeated token, scores at equal distances are equal if positions are relative."""
+    """Of one repeated token, scores at equal distances are equal if positions are relative.
+
+    And none rises with the distance.
+    """
     same = texts[0].clone()
     same[:] = same[:, :1]
     n = same.shape[1]
@@ -82,6 +85,7 @@ def _relative(patient: Patient, texts: Ids) -> Iterator[Finding]:
     if not found:
         return
     scores = found[0].reshape(-1, n, n)
+    yield from _far_favored(scores)
     scores = scores - scores.diagonal(0, 1, 2)[:, :, None]  # a softmax ignores what a row shares
     spread = 0.0
     for distance in range(1, n - 1):
@@ -96,6 +100,19 @@ def _relative(patient: Patient, texts: Ids) -> Iterator[Finding]:
             "rotary_not_relative",
             "A text of one repeated token was read.",
             f"Its scores at equal distances differ by {spread:.2g}.",
+        )
+
+
+def _far_favored(scores: Tensor) -> Iterator[Finding]:
+    """Whether all heads' scores of equal tokens rise evenly with the distance: a wrong sign."""
+    by_distance = scores[:, -1].flip(-1).double()
+    steps = by_distance.diff(dim=-1)
+    even = (steps.amax(-1) - steps.amin(-1)) < 1e-3 * steps.abs().amax(-1)
+    if bool((even & (steps.amin(-1) > 1e-6)).all()):
+        yield Finding(
+            "far_favored",
+            "A text of one repeated token was read.",
+            f"One token farther away, a score rises by up to {float(steps.max()):.2g}.",
         )
 
 

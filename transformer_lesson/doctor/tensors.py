@@ -42,6 +42,11 @@ def logits_of(output: Any) -> Tensor:
     return next(tensors_in(output))
 
 
+def are_ids(read: Tensor, ids: Tensor) -> bool:
+    """Whether these are the ids, text by token or token by text."""
+    return any(read.shape == one.shape and torch.equal(read, one) for one in (ids, ids.T))
+
+
 def differ(a: Tensor, b: Tensor) -> bool:
     """Whether two outputs differ by more than rounding."""
     if a.numel() == 0:

@@ -140,18 +140,9 @@ def norms(patient: Patient) -> Iterator[Finding]:
 
 def _dead_rows(patient: Patient) -> Iterator[Finding]:
     """Of a table that reads 0, 1, 2, ..., each row that was read must have a gradient."""
-    tables = [one for one in patient.model.modules() if isinstance(one, nn.Embedding)]
-    reads: list[tuple[nn.Embedding, Tensor]] = []
-
-    def note(module, args, kwargs, output) -> None:
-        """Note the ids that a table reads."""
-        ids = next(tensors_in((args, kwargs)), None)
-        if ids is not None and ids.dim() > 0:
-            reads.append((module, ids.detach().clone()))
-
-    with patient.hooked(note, tables):
-        patient.logits(*patient.texts(2, 9, 7))
-    for module, ids in reads:
+    for module, ids in patient.reads(*patient.texts(2, 9, 7)):
+        if ids.dim() == 0:
+            continue
         row = ids.reshape(-1, ids.shape[-1])[0]
         counts = len(row) > 3 and bool((row[1:] - row[:-1] == 1).all())
         if counts and module.weight.grad is not None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from transformer_lesson.doctor.findings import Finding, Picture
-from transformer_lesson.doctor.labels import asked
+from transformer_lesson.doctor.labels import asked, live_of
 from transformer_lesson.doctor.nothing_dropped import NoDropout
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
 
@@ -103,8 +103,7 @@ def _loss_and_counts(patient: Patient, ids: Ids) -> tuple[float, float, int, int
     They differ where the loss is smoothed.
     """
     loss, logits, gradient = asked(patient, *ids)
-    size = gradient.abs().amax(-1)
-    live = size > 1e-3 * size.max()
+    live = live_of(gradient)
     count, summed = int(live.sum()), patient.said.get("weight", 1.0) > 2
     own = logits.log_softmax(-1).gather(-1, gradient.argmin(-1, keepdim=True)).squeeze(-1)
     return (

@@ -36,6 +36,12 @@ def asked(patient: Patient, *ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return loss.detach(), usable[-1].detach().float(), usable[-1].grad.float()
 
 
+def live_of(gradient: Tensor) -> Tensor:
+    """Return which positions the loss asks for anything."""
+    size = gradient.abs().amax(-1)
+    return size > 1e-3 * size.max()
+
+
 def _with_logits(patient: Patient, ids: Ids, retain: bool) -> tuple[Tensor, list[Tensor]]:
     """Return the loss and what modules returned of the logits' size, the whole model's last."""
     size = patient.said.get("classes")
@@ -69,8 +75,7 @@ def labels(patient: Patient) -> Iterator[Finding]:
     with patient.shaken():
         ids = patient.marked()
         _, logits, gradient = asked(patient, *ids)
-        size = gradient.abs().amax(-1)
-        live = size > 1e-3 * size.max()
+        live = live_of(gradient)
         wanted = gradient.argmin(-1).masked_fill(~live, -1)
         patient.said |= {"count": int(live.sum()), "first": (logits, wanted)}
         yield from _as_probabilities(logits, gradient, live)
@@ -95,8 +100,7 @@ def _of_an_encoder(patient: Patient) -> Iterator[Finding]:
     with patient.shaken():
         (ids,) = patient.marked()
         _, logits, gradient = asked(patient, ids)
-        size = gradient.abs().amax(-1)
-        live = size > 1e-3 * size.max()
+        live = live_of(gradient)
         if live.shape != ids.shape:
             raise Skip("the loss's logits are not one row for each token")
         yield from _as_probabilities(logits, gradient, live)
@@ -126,18 +130,19 @@ def _of_an_encoder(patient: Patient) -> Iterator[Finding]:
 def _visible_answers(
     patient: Patient, ids: Tensor, live: Tensor, logits: Tensor
 ) -> Iterator[Finding]:
-    """Change words that are asked for: few of them (BERT keeps one in ten) may move anything."""
+    """Change words that are asked for: few of them (BERT keeps one in ten) may move anything.
+
+    Where others are hidden then, because the draw depends on the words, nothing can be said.
+    """
     moved = []
     for row, j in live.nonzero().tolist()[:12]:
         if int(ids[row, j]) not in patient.ordinary[-1]:
             continue
         other = ids.clone()
         other[row, j] = patient.other(int(ids[row, j]))
-        with torch.no_grad():
-            caught = _with_logits(patient, (other,), retain=False)[1]
-        same = [one.float() for one in caught if one.shape == logits.shape]
-        if same:
-            moved.append(differ(logits[row], same[-1][row]))
+        _, now, gradient = asked(patient, other)
+        if now.shape == logits.shape and torch.equal(live_of(gradient), live):
+            moved.append(differ(logits[row], now[row]))
     if len(moved) >= 4 and sum(moved) > 0.6 * len(moved):
         yield Finding(
             "answers_visible",
@@ -154,14 +159,13 @@ def amount(patient: Patient) -> Iterator[Finding]:
         raise Skip("an encoder's loss draws other words to hide")
     with patient.shaken(), torch.no_grad():
         ids = patient.marked()
-        left = patient.given.padding_side == "left"
+        if patient.given.padding_side == "left" and _asks_padding(patient, ids):
+            raise Skip("the last <pad> on the left is asked for a text's first word")
         for side in range(len(ids)):
-            more = torch.full((len(ids[side]), 3), patient.pad).to(ids[side])
-            wider = torch.cat([more, ids[side]] if left else [ids[side], more], 1)
-            if wider.shape[1] > patient.limit:
+            wider = _wider(patient, ids, side, 3)
+            if wider[side].shape[1] > patient.limit:
                 raise Skip("the batch is as long as it can be")
-            padded = (*ids[:side], wider, *ids[side + 1 :])
-            before, after = float(patient.loss(*ids)), float(patient.loss(*padded))
+            before, after = float(patient.loss(*ids)), float(patient.loss(*wider))
             if abs(after / before - 1) > 1e-3 and not patient.found & {
                 "padding_read",
                 "memory_padding_read",
@@ -172,6 +176,21 @@ def amount(patient: Patient) -> Iterator[Finding]:
                     f"The loss went from {before:.4f} to {after:.4f}.",
                 )
                 return
+
+
+def _asks_padding(patient: Patient, ids: Ids) -> bool:
+    """Whether the loss asks a <pad> for anything."""
+    _, logits, gradient = asked(patient, *ids)
+    n = min(logits.shape[1], ids[-1].shape[1])
+    return bool((live_of(gradient)[:, :n] & (ids[-1][:, :n] == patient.pad)).any())
+
+
+def _wider(patient: Patient, ids: Ids, side: int, count: int) -> Ids:
+    """Return the batch with more padding on one side, where its owner pads."""
+    pads = torch.full((len(ids[side]), count), patient.pad).to(ids[side])
+    left = patient.given.padding_side == "left"
+    wider = torch.cat([pads, ids[side]] if left else [ids[side], pads], 1)
+    return (*ids[:side], wider, *ids[side + 1 :])
 
 
 def _as_probabilities(logits: Tensor, gradient: Tensor, live: Tensor) -> Iterator[Finding]:
@@ -282,8 +301,7 @@ def first_loss(patient: Patient) -> Iterator[Finding]:
     if patient.kind == "encoder":
         raise Skip("an encoder's loss has no next token")
     _, logits, gradient = asked(patient, *patient.marked())
-    size = gradient.abs().amax(-1)
-    live = size > 1e-3 * size.max()
+    live = live_of(gradient)
     picked = gradient.argmin(-1, keepdim=True)
     loss = float(-logits.log_softmax(-1).gather(-1, picked).squeeze(-1)[live].mean())
     even = math.log(logits.shape[-1])

@@ -41,13 +41,21 @@ class Block(nn.Module):
         return x + self.mlp(self.ln_2(x))
 
 
+class Places(nn.Embedding):
+    """A table of positions that gets the ids, as BART's does."""
+
+    def forward(self, ids):
+        """Return a row for each place."""
+        return super().forward(torch.arange(ids.shape[1]))
+
+
 class Model(nn.Module):
     """A GPT with learned positions, head and table tied."""
 
     def __init__(self, faults):
         super().__init__()
         self.faults = faults
-        self.table, self.places = nn.Embedding(SIZE, D), nn.Embedding(24, D)
+        self.table, self.places = nn.Embedding(SIZE, D), Places(24, D)
         self.blocks = nn.ModuleList(Block(faults) for _ in range(2))
         self.ln_f, self.head = nn.LayerNorm(D), nn.Linear(D, SIZE, bias=False)
         self.spare = nn.Linear(D, D) if "spare" in faults else None
@@ -58,7 +66,7 @@ class Model(nn.Module):
         """Return logits."""
         x = self.table(ids)
         if not self.faults & {"no positions", "linear biases", "far favored"}:
-            x = x + self.places(torch.arange(ids.shape[1]))
+            x = x + self.places(ids)
         if "mixed rows" in self.faults:
             x = x + 0.1 * x.mean(0, keepdim=True)
         hidden = (

@@ -55,9 +55,9 @@ def _own_batch(patient: Patient) -> Iterator[Finding]:
         yield Finding("not_a_number", "Your own batch was read.", "NaN at its real words.")
 
 
-def _padded(patient: Patient) -> tuple[list[Tensor], slice]:
+def _padded(patient: Patient) -> tuple[Ids, slice]:
     """Return texts, the first of which is padded, and where its words are."""
-    texts = [ids.clone() for ids in patient.texts(3, 9, 7)]
+    texts = tuple(ids.clone() for ids in patient.texts(3, 9, 7))
     n = texts[0].shape[1]
     if patient.given.padding_side == "left":
         texts[0][0, :PADS] = patient.pad
@@ -66,7 +66,7 @@ def _padded(patient: Patient) -> tuple[list[Tensor], slice]:
     return texts, slice(0, n - PADS)
 
 
-def _amount_matters(patient: Patient, texts: list[Tensor], keep: slice) -> float:
+def _amount_matters(patient: Patient, texts: Ids, keep: slice) -> float:
     """Return by how much words move when there is more padding (0.0: by no more than rounding)."""
     left = patient.given.padding_side == "left"
     more = torch.full((len(texts[0]), PADS), patient.pad).to(texts[0])
@@ -79,7 +79,7 @@ def _amount_matters(patient: Patient, texts: list[Tensor], keep: slice) -> float
     return gap(base[keep], wide[shift]) if differ(base[keep], wide[shift]) else 0.0
 
 
-def _starts_with_padding(patient: Patient, texts: list[Tensor], tables: list) -> bool:
+def _starts_with_padding(patient: Patient, texts: Ids, tables: list) -> bool:
     """Whether these tables read <pad> on another side, too: T5's decoder begins with it."""
     return any(
         table in tables and not are_ids(read, texts[0]) and bool((read == patient.pad).any())
@@ -87,7 +87,7 @@ def _starts_with_padding(patient: Patient, texts: list[Tensor], tables: list) ->
     )
 
 
-def _content_matters(patient: Patient, texts: list[Tensor], keep: slice, tables: list) -> bool:
+def _content_matters(patient: Patient, texts: Ids, keep: slice, tables: list) -> bool:
     """Whether words move when <pad> gets another vector, in evaluation and on training's path.
 
     PyTorch's fast path for evaluation hides padding that training reads.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cosine_similarity, embedding
 
 from transformer_lesson.doctor.tensors import are_ids, differ, logits_of, noise_like, tensors_in
 
@@ -63,6 +64,19 @@ class Call(NamedTuple):
     module: nn.Module
     inputs: list[Tensor]
     outputs: list[Tensor]
+
+
+def _are_rows(weight: Tensor, ids: Tensor, output: Any) -> bool:
+    """Whether a table returned the rows of these ids, whatever their scale.
+
+    BART's table of positions gets the tokens, and counts them.
+    """
+    if not torch.is_tensor(output) or not ids.numel() or int(ids.max()) >= len(weight):
+        return False
+    rows = embedding(ids, weight)
+    return output.shape == rows.shape and bool(
+        (cosine_similarity(rows, output, -1) > 0.99)[rows.any(-1)].all()
+    )
 
 
 class Patient:
@@ -332,7 +346,7 @@ class Patient:
         def note(module, args, kwargs, output) -> None:
             """Note the ids that a table reads."""
             ids = next(tensors_in((args, kwargs)), None)
-            if ids is not None:
+            if ids is not None and _are_rows(module.weight, ids, output):
                 reads.append((module, ids.detach().clone()))
 
         with self.hooked(note, tables):

@@ -90,7 +90,8 @@ def around(model, kind: str) -> dict[str, Any]:
     """Return what a script around a model of transformers would hand over: `forward` and `loss`."""
     config = model.config
     pad = config.pad_token_id if getattr(config, "pad_token_id", None) is not None else 0
-    eos = config.eos_token_id[0] if isinstance(config.eos_token_id, list) else config.eos_token_id
+    eos = getattr(config, "eos_token_id", None)
+    eos = eos[0] if isinstance(eos, list) else eos
     size = getattr(config, "vocab_size", None) or config.get_text_config().vocab_size
     batch = texts(size, pad, eos)
 
@@ -122,7 +123,7 @@ def _around_a_translator(model, mask) -> dict[str, Any]:
         labels = target.masked_fill(mask(target) == 0, -100)
         return model(input_ids=source, attention_mask=mask(source), labels=labels).loss
 
-    start = model.config.decoder_start_token_id
+    start = getattr(model.config, "decoder_start_token_id", None)
     return dict(kind="translator", start_id=start, forward=forward, loss=loss)
 
 

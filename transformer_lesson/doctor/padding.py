@@ -81,8 +81,11 @@ def _amount_matters(patient: Patient, texts: Ids, keep: slice) -> float:
 
 def _starts_with_padding(patient: Patient, texts: Ids, tables: list) -> bool:
     """Whether these tables read <pad> on another side, too: T5's decoder begins with it."""
+    weights = {id(table.weight) for table in tables}  # two tables may share theirs
     return any(
-        table in tables and not are_ids(read, texts[0]) and bool((read == patient.pad).any())
+        id(table.weight) in weights
+        and not are_ids(read, texts[0])
+        and bool((read == patient.pad).any())
         for table, read in patient.reads(*texts)
     )
 

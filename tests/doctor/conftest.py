@@ -1,0 +1,16 @@
+"""Every probe of an examination runs with its types checked: no such error may hide as "skipped"."""
+
+import pytest
+
+from transformer_lesson.doctor import examination
+
+
+@pytest.fixture(autouse=True)
+def no_type_error_is_skipped(monkeypatch):
+    report = examination.Report
+
+    def checked(findings, skipped, *more):
+        assert not [why for why in skipped.values() if "TypeCheckError" in why]
+        return report(findings, skipped, *more)
+
+    monkeypatch.setattr(examination, "Report", checked)

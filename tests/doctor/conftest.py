@@ -1,4 +1,4 @@
-"""Every probe of an examination runs with its types checked: no such error may hide as "skipped"."""
+"""A type error of a probe fails its test: it may not hide as "skipped"."""
 
 import pytest
 

@@ -102,6 +102,8 @@ def script(*faults):
     warm_up, taken = 1000 if "never peaks" in faults else 10, []
 
     def rate_at(step):
+        if "jumps" in faults:
+            return 0.1 * ((step + 1) / 10 if step < 10 else 1 - step / 100)
         falls = 1 - step / 300 if "unfinished" in faults else 1.0
         return 0.1 * falls * (1.0 if "constant" in faults else min(1.0, (step + 1) / warm_up))
 

@@ -82,7 +82,8 @@ def examine(
             you report; `generate(ids, count)`: greedily, with `count` new ids at the end;
             `cached(ids)`: the logits, read token by token with your cache; `sample(ids)`: with one
             new id at the end, drawn at `temperature`; `schedule(step)`: the rate, of `steps` in
-            all; `eos_id`, `start_id` (a decoder's first), `max_length`, `padding_side`,
+            all; `eos_id`, `start_id` (a decoder's first), `max_length`, `padding_side`
+            (else the batch tells),
             `generates_padded` (prompts may be padded on the right, too), `prefix` (tokens that may
             see each other), `tied` (head and table are meant to be one tensor),
             `fresh=False` (trained weights).

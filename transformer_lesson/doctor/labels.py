@@ -14,6 +14,7 @@ from torch import Tensor
 from transformer_lesson.doctor.findings import Finding, Picture
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
 from transformer_lesson.doctor.tensors import differ, tensors_in
+from transformer_lesson.doctor.watching import LossReads
 
 LEAKS = {"sees_future", "sees_next", "mask_inverted", "norm_axis", "positions_mixed"}
 LEAKS |= {"softmax_axis", "mixes_rows", "not_a_number"}
@@ -24,15 +25,24 @@ def asked(patient: Patient, *ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the loss, its logits and its gradient in them.
 
     Raises:
-        Skip: no module returns logits on the way to the loss.
+        Skip: no module returns logits on the way to the loss, and no cross-entropy reads any.
     """
-    with torch.enable_grad():
+    with torch.enable_grad(), LossReads() as reads:
         loss, logits = _with_logits(patient, ids, retain=True)
+        size = patient.said["classes"]
+        read = [one for one in reads.read if size in one.shape]
+        for one in read:
+            if one.requires_grad:
+                one.retain_grad()
         loss.backward()
     patient.model.zero_grad(set_to_none=True)
-    usable = [one for one in logits if one.grad is not None]
+    patient.said["read"] = [one.detach().movedim(one.shape.index(size), -1) for one in read]
+    last = [one for one in read if one.shape[-1] == size][-1:]
+    usable = [one for one in (*last, *logits) if one.grad is not None]
     if not usable:
-        raise Skip("no module returns logits on the way to the loss: let it call the model")
+        raise Skip(
+            "no module returns logits on the way to the loss, and no cross-entropy reads any"
+        )
     return loss.detach(), usable[-1].detach().float(), usable[-1].grad.float()
 
 
@@ -50,7 +60,11 @@ def _with_logits(patient: Patient, ids: Ids, retain: bool) -> tuple[Tensor, list
     caught: list[tuple[bool, Tensor]] = []
 
     def catch(module, args, kwargs, output) -> None:
-        """Keep what has the logits' size."""
+        """Keep what has the logits' size, and the coarsest rounding on the way."""
+        for tensor in list(tensors_in(output))[:1]:
+            if tensor.is_floating_point():
+                eps = torch.finfo(tensor.dtype).eps
+                patient.said["rounding"] = max(eps, patient.said.get("rounding", 0.0))
         logits = getattr(output, "logits", None)
         for tensor in [logits] if logits is not None else list(tensors_in(output))[:3]:
             if tensor.is_floating_point() and tensor.dim() >= 2 and tensor.shape[-1] == size:
@@ -78,7 +92,7 @@ def labels(patient: Patient) -> Iterator[Finding]:
         live = live_of(gradient)
         wanted = gradient.argmin(-1).masked_fill(~live, -1)
         patient.said |= {"count": int(live.sum()), "first": (logits, wanted)}
-        yield from _as_probabilities(logits, gradient, live)
+        yield from _as_probabilities(patient, logits, gradient, live)
         if wanted.dim() == 2 and len(wanted) == len(ids[-1]):
             yield from _judge(patient, ids, wanted, logits)
         weight = _weights(logits, gradient)[live]
@@ -103,7 +117,7 @@ def _of_an_encoder(patient: Patient) -> Iterator[Finding]:
         live = live_of(gradient)
         if live.shape != ids.shape:
             raise Skip("the loss's logits are not one row for each token")
-        yield from _as_probabilities(logits, gradient, live)
+        yield from _as_probabilities(patient, logits, gradient, live)
         wanted = gradient.argmin(-1)
         if patient.pad is not None and bool((live & (ids == patient.pad)).any()):
             count = int((live & (ids == patient.pad)).sum())
@@ -159,7 +173,7 @@ def amount(patient: Patient) -> Iterator[Finding]:
         raise Skip("an encoder's loss draws other words to hide")
     with patient.shaken(), torch.no_grad():
         ids = patient.marked()
-        if patient.given.padding_side == "left" and _asks_padding(patient, ids):
+        if patient.pads_left and _asks_padding(patient, ids):
             raise Skip("the last <pad> on the left is asked for a text's first word")
         for side in range(len(ids)):
             wider = _wider(patient, ids, side, 3)
@@ -188,21 +202,27 @@ def _asks_padding(patient: Patient, ids: Ids) -> bool:
 def _wider(patient: Patient, ids: Ids, side: int, count: int) -> Ids:
     """Return the batch with more padding on one side, where its owner pads."""
     pads = torch.full((len(ids[side]), count), patient.pad).to(ids[side])
-    left = patient.given.padding_side == "left"
+    left = patient.pads_left
     wider = torch.cat([pads, ids[side]] if left else [ids[side], pads], 1)
     return (*ids[:side], wider, *ids[side + 1 :])
 
 
-def _as_probabilities(logits: Tensor, gradient: Tensor, live: Tensor) -> Iterator[Finding]:
+def _as_probabilities(
+    patient: Patient, logits: Tensor, gradient: Tensor, live: Tensor
+) -> Iterator[Finding]:
     """A cross-entropy of probabilities moves all of them; a logarithm's moves the label's."""
     others = gradient.scatter(-1, gradient.argmin(-1, keepdim=True), 0.0)
-    sums_to_one = logits.min() >= 0 and float((logits.sum(-1) - 1).abs().max()) < 1e-3
-    if sums_to_one and float(others[live].abs().sum()) > 0:
+    moves_all = _are_probabilities(logits) and float(others[live].abs().sum()) > 0
+    if moves_all or any(map(_are_probabilities, patient.said["read"])):
         yield Finding(
             "probabilities_as_logits",
             "What the loss gets was looked at.",
             "It is positive and sums to 1 at each position.",
         )
+
+
+def _are_probabilities(values: Tensor) -> bool:
+    return bool(values.min() >= 0) and float((values.sum(-1) - 1).abs().max()) < 1e-3
 
 
 def _weights(logits: Tensor, gradient: Tensor) -> Tensor:

@@ -22,6 +22,8 @@ class NoDropout(TorchFunctionMode):
             kwargs["training"] = False
         if name == "scaled_dot_product_attention":
             self.would_drop |= bool(kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0))
-            kwargs = {**kwargs, "dropout_p": 0.0}
-            args = args[:4]
+            if len(args) > 4:
+                args = (*args[:4], 0.0, *args[5:])
+            else:
+                kwargs["dropout_p"] = 0.0
         return function(*args, **kwargs)

@@ -29,7 +29,7 @@ def padding(patient: Patient) -> Iterator[Finding]:
         content = bool(tables) and not _starts_with_padding(patient, texts, tables)
         content = content and _content_matters(patient, texts, keep, tables)
         amount = _amount_matters(patient, texts, keep)
-        left = patient.given.padding_side == "left"
+        left = patient.pads_left
         if content or (amount and not left):
             yield _named(patient, texts, real, tables, content)
         elif amount:
@@ -59,7 +59,7 @@ def _padded(patient: Patient) -> tuple[Ids, slice]:
     """Return texts, the first of which is padded, and where its words are."""
     texts = tuple(ids.clone() for ids in patient.texts(3, 9, 7))
     n = texts[0].shape[1]
-    if patient.given.padding_side == "left":
+    if patient.pads_left:
         texts[0][0, :PADS] = patient.pad
         return texts, slice(PADS, n)
     texts[0][0, n - PADS :] = patient.pad
@@ -68,7 +68,7 @@ def _padded(patient: Patient) -> tuple[Ids, slice]:
 
 def _amount_matters(patient: Patient, texts: Ids, keep: slice) -> float:
     """Return by how much words move when there is more padding (0.0: by no more than rounding)."""
-    left = patient.given.padding_side == "left"
+    left = patient.pads_left
     more = torch.full((len(texts[0]), PADS), patient.pad).to(texts[0])
     longer = torch.cat([more, texts[0]] if left else [texts[0], more], 1)
     if longer.shape[1] > patient.limit:

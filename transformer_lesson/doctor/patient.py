@@ -39,7 +39,7 @@ class Given:
     eos_id: int | None = None
     start_id: int | None = None
     max_length: int | None = None
-    padding_side: str = "right"
+    padding_side: str | None = None
     generates_padded: bool = False
     prefix: int = 0
     tied: bool | None = None
@@ -108,11 +108,20 @@ class Patient:
             if len(ids) > 1 and bool((ids[:, 0] == ids[0, 0]).all()):
                 special.add(int(ids[0, 0]))
         self.special = special
+        self.pads_left = given.padding_side == "left" or (
+            given.padding_side is None and self._begins_with_padding()
+        )
         self.ordinary = [
             torch.tensor([i for i in ids.unique().tolist() if i >= 0 and i not in special])
             for ids in self.batch
         ]
         self.limit = given.max_length or 64
+
+    def _begins_with_padding(self) -> bool:
+        """Whether texts of the batch begin with padding, and none ends with it."""
+        ids = self.batch[0]
+        pads = torch.zeros_like(ids, dtype=torch.bool) if self.pad is None else ids == self.pad
+        return bool(pads[:, 0].any()) and not bool(pads[:, -1].any())
 
     # What is changed, and put back.
 
@@ -331,10 +340,8 @@ class Patient:
             inner = any(parent.startswith(f"{other}.") for other in stacks)
             whole = bool(call.inputs) and bool(call.outputs) and call.outputs[0].dim() == 3
             of_stack = parent in stacks and last.isdigit() and (each or last == "0")
-            attends = isinstance(self.model.get_submodule(parent), nn.ModuleList) or any(
-                "att" in type(one).__name__.lower() for one in call.module.modules()
-            )
-            if of_stack and whole and not inner and attends:
+            matrices = sum(p.dim() > 1 for p in call.module.parameters())
+            if of_stack and whole and not inner and matrices >= 3:
                 found.append(call)
         return found
 

@@ -75,7 +75,7 @@ def _alone(patient: Patient, texts) -> Iterator[Finding]:
     """A text alone and in a batch of three, without padding and with it."""
     padded = tuple(ids.clone() for ids in texts)
     if patient.pad is not None:
-        left = patient.given.padding_side == "left"
+        left = patient.pads_left
         padded[0][0, slice(0, 2) if left else slice(-2, None)] = patient.pad
     for batch in (texts, padded):
         together = patient.logits(*batch)[0]

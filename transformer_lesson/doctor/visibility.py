@@ -90,7 +90,7 @@ def _in_other_cases(patient: Patient, texts: Ids) -> Iterator[Finding]:
     for train, padded, when in cases:
         some = tuple(ids.clone() for ids in texts)
         if padded:
-            some[0][1, 0 if patient.given.padding_side == "left" else -1] = patient.pad
+            some[0][1, 0 if patient.pads_left else -1] = patient.pad
         tokens = [n - 1, n // 2]
         part = seen_by(patient, some, train, tokens)
         if _below(part, patient.given.prefix)[tokens].any():
@@ -115,14 +115,14 @@ def _judge(
     same = {n: range(prefix, j), len(texts[-1]): [0]}
     ids = changed(patient, texts[-1], j)
     where, module = patient.enters(texts, (*texts[:-1], ids), same, train="training" in when)
-    one, two = _of_the_first_block(patient, texts)
+    one, two = _where_it_enters(patient, texts, module)
     code = "sees_future"
     if whole:
         if not earlier.any():
             code = "mask_inverted"
         elif module is not None and "norm" in type(module).__name__.lower():
             code = "norm_axis"
-        elif all(j == i + 1 for j, i in one or later.nonzero().tolist()):
+        elif all(j == i + 1 for j, i in one) if one else _ends_in_time(later):
             code = "sees_next"
         elif _irregular(seen, prefix, one, two):
             code = "positions_mixed"
@@ -150,29 +150,47 @@ def _shifts_itself(patient: Patient, texts: Ids) -> bool:
     return has_tables and not patient.tables_of(texts[-1], *texts)
 
 
-def _of_the_first_block(patient: Patient, texts: Ids) -> tuple[Pairs, Pairs]:
-    """Return (later, earlier) pairs as the first block's outputs see them.
+def _where_it_enters(patient: Patient, texts: Ids, module: nn.Module | None) -> tuple[Pairs, Pairs]:
+    """Return (later, earlier) pairs as outputs of this module, else of the first block, see them.
 
     Behind one layer nothing has added up yet.
     """
-    base = patient.blocks(patient.record(*texts))
+
+    def outputs(*ids: Tensor) -> Tensor | None:
+        """Return what it returns first."""
+        calls = patient.record(*ids)
+        found = [call for call in calls if call.module is module] or patient.blocks(calls)[-1:]
+        shaped = [one for call in found for one in call.outputs if one.shape[:2] == ids[-1].shape]
+        return shaped[0] if shaped else None
+
+    base = outputs(*texts)
     later, earlier = [], []
-    for j in range(texts[-1].shape[1]) if base else ():
-        ids = changed(patient, texts[-1], j)
-        one = base[-1].outputs[0]
-        two = patient.blocks(patient.record(*texts[:-1], ids))[-1].outputs[0]
-        if one.shape[:2] != ids.shape:
-            return [], []
-        pairs = [(j, i) for i in range(ids.shape[1]) if i != j and differ(one[0, i], two[0, i])]
+    for j in range(texts[-1].shape[1]) if base is not None else ():
+        moved = outputs(*texts[:-1], changed(patient, texts[-1], j))
+        pairs = [(j, i) for i in range(len(base[0])) if i != j and differ(base[0, i], moved[0, i])]
         later += [(j, i) for j, i in pairs if i < j]
         earlier += [(j, i) for j, i in pairs if i > j]
     return later, earlier
 
 
+def _ends_in_time(later: Tensor) -> bool:
+    """Whether each output sees the same few later tokens: one for each layer."""
+    ahead = [int((later.diagonal(-k)).all()) for k in range(1, len(later))]
+    seen = sum(ahead)
+    return seen < len(later) - 2 and int(later.sum()) == sum(
+        len(later) - k for k in range(1, seen + 1)
+    )
+
+
 def _irregular(seen: Tensor, prefix: int, later: Sequence, earlier: Sequence) -> bool:
-    """Whether some but not all later tokens are seen, and some but not all earlier ones."""
+    """Whether some but not all later tokens are seen, and how far outputs see goes up and down.
+
+    Or some but not all earlier ones are seen.
+    """
     n = len(seen)
     if not later:
         later, earlier = _below(seen, prefix).nonzero().tolist(), _above(seen).nonzero().tolist()
     possible = int(_below(torch.ones(n, n, dtype=torch.bool), prefix).sum())
-    return len(later) < possible and len(earlier) < n * (n - 1) // 2
+    reach = [max([i, *(j for j, at in later if at == i)]) for i in range(n)]
+    goes_back = any(b < a for a, b in zip(reach, reach[1:], strict=False))
+    return len(later) < possible and (goes_back or len(earlier) < n * (n - 1) // 2)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_batchedtensor
 from torch.overrides import TorchFunctionMode
 
 PRODUCTS = ("matmul", "bmm", "__matmul__", "baddbmm", "einsum")
@@ -48,6 +49,23 @@ class Attention(NamedTuple):
         return scores.masked_fill(~self.mask, -1e9) if hidden else scores + self.mask
 
 
+class LossReads(TorchFunctionMode):
+    """Notes what is handed to a cross-entropy or to the logarithm of a softmax."""
+
+    NAMES = ("cross_entropy", "log_softmax", "logsumexp")
+
+    def __init__(self):
+        super().__init__()
+        self.read: list[Tensor] = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Call the function, and note what it reads."""
+        kwargs = kwargs or {}
+        if getattr(function, "__name__", "") in self.NAMES:
+            self.read.append(args[0] if args else kwargs["input"])
+        return function(*args, **kwargs)
+
+
 class Watch(TorchFunctionMode):
     """Notes softmaxes, attentions, products (with the length of the summed axis) and factors."""
 
@@ -89,6 +107,7 @@ class Watch(TorchFunctionMode):
 
     def _factor(self, name: str, args: tuple) -> None:
         numbers = [one for one in args if isinstance(one, (int, float))]
-        numbers += [float(one) for one in args if torch.is_tensor(one) and one.dim() == 0]
+        tensors = [one for one in args if torch.is_tensor(one) and not is_batchedtensor(one)]
+        numbers += [float(one) for one in tensors if one.dim() == 0]
         if numbers and numbers[0]:
             self.factors.append(float(numbers[0]) if "mul" in name else 1 / float(numbers[0]))

@@ -40,6 +40,7 @@ def parameters(patient: Patient) -> Iterator[Finding]:
     yield from _without_gradient(patient, missing)
     yield from _dead_rows(patient)
     yield from _unused_rows(patient)
+    yield from _unused_layers(patient)
     patient.model.zero_grad(set_to_none=True)
 
 
@@ -108,6 +109,25 @@ def _unused_rows(patient: Patient) -> Iterator[Finding]:
                     f"{name}.weight",
                 )
                 return
+
+
+def _unused_layers(patient: Patient) -> Iterator[Finding]:
+    """Of a tensor that holds a matrix for each layer, those that get no gradient.
+
+    Experts are left out: a text needs not all of them.
+    """
+    for name, p in patient.model.named_parameters():
+        if p.dim() < 3 or p.grad is None or "expert" in name.lower():
+            continue
+        empty = ~p.grad.flatten(1).any(1)
+        if bool(empty.any()) and not bool(empty.all()):
+            yield Finding(
+                "unused_rows",
+                "The loss was followed back to its weights.",
+                f"{int(empty.sum())} of {len(empty)} matrices get no gradient.",
+                name,
+            )
+            return
 
 
 def norms(patient: Patient) -> Iterator[Finding]:

@@ -3,6 +3,8 @@
 What it says of these is true of them: looked up by hand, or by design (docs/doctor.md).
 """
 
+import re
+
 import pytest
 import torch
 import transformers
@@ -100,6 +102,10 @@ def test_no_fault_is_said_wrongly(kind, name, config):
         pytest.skip(f"{type(error).__name__}: {str(error)[:100]}")
     model.zero_grad()
     report = examine(model, **handed, seconds=120.0)
+    failed = [
+        why for why in report.skipped.values() if re.match(r"[A-Z]\w+(Error|Exception): ", why)
+    ]
+    assert not failed or name in ("Rwkv", "FSMT")  # their own losses, asked a second time
     every = (*report.causes, *report.others)
     faults = {one.code for one in every if one.level == "fault"}
     assert faults == FAULTS.get((kind, name), set()), str(report)

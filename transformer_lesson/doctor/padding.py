@@ -7,7 +7,7 @@ from torch import Tensor
 
 from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
-from transformer_lesson.doctor.tensors import are_ids, differ, gap, logits_of
+from transformer_lesson.doctor.tensors import differ, gap, logits_of
 from transformer_lesson.doctor.visibility import changed
 
 PADS = 3
@@ -26,8 +26,7 @@ def padding(patient: Patient) -> Iterator[Finding]:
             yield Finding("not_a_number", "A padded text was read.", "NaN at its real words.")
             return
         tables = patient.tables_of(texts[0], *texts)
-        content = bool(tables) and not _starts_with_padding(patient, texts, tables)
-        content = content and _content_matters(patient, texts, keep, tables)
+        content = bool(tables) and _content_matters(patient, texts, keep, tables)
         amount = _amount_matters(patient, texts, keep)
         left = patient.pads_left
         if content or (amount and not left):
@@ -79,24 +78,11 @@ def _amount_matters(patient: Patient, texts: Ids, keep: slice) -> float:
     return gap(base[keep], wide[shift]) if differ(base[keep], wide[shift]) else 0.0
 
 
-def _starts_with_padding(patient: Patient, texts: Ids, tables: list) -> bool:
-    """Whether these tables read <pad> on another side, too: T5's decoder begins with it."""
-    weights = {id(table.weight) for table in tables}  # two tables may share theirs
-    return any(
-        id(table.weight) in weights
-        and not are_ids(read, texts[0])
-        and bool((read == patient.pad).any())
-        for table, read in patient.reads(*texts)
-    )
-
-
 def _content_matters(patient: Patient, texts: Ids, keep: slice, tables: list) -> bool:
     """Whether words move when <pad> gets another vector, in evaluation and on training's path.
 
     PyTorch's fast path for evaluation hides padding that training reads.
     """
-    base = patient.logits(*texts)
-    classes = [c for c in range(base.shape[-1]) if c != patient.pad]
 
     def slow() -> Tensor:
         """Return the logits on the path that training takes."""
@@ -106,22 +92,11 @@ def _content_matters(patient: Patient, texts: Ids, keep: slice, tables: list) ->
 
     for read in (lambda: patient.logits(*texts), slow):
         before = read()
-        with patient.another_vector(tables, patient.pad):
+        with patient.another_vector(tables, patient.pad, texts[0]):
             after = read()
-        if differ(centered(before[0, keep], classes), centered(after[0, keep], classes)):
+        if differ(before[0, keep], after[0, keep]):
             return True
     return False
-
-
-def centered(logits: Tensor, classes: list[int]) -> Tensor:
-    """Return the logits of some classes, up to what all share.
-
-    A tied table's row is a class, too, and enters all others through a softmax's sum.
-    """
-    if logits.min() >= 0 and float((logits.sum(-1) - 1).abs().max()) < 1e-3:
-        logits = logits.clamp(min=1e-30).log()
-    logits = logits[..., classes]
-    return logits - logits.mean(-1, keepdim=True)
 
 
 def _named(patient: Patient, texts: Ids, real: slice, tables: list, content: bool) -> Finding:
@@ -130,7 +105,7 @@ def _named(patient: Patient, texts: Ids, real: slice, tables: list, content: boo
     if content:
         same = {texts[0].shape[1]: places, len(texts[0]): [0]}
         where, module = patient.enters(
-            texts, texts, same, change=lambda: patient.another_vector(tables, patient.pad)
+            texts, texts, same, change=lambda: patient.another_vector(tables, patient.pad, texts[0])
         )
     base = patient.logits(*texts)[0]
     hidden = [
@@ -173,8 +148,7 @@ def _invisible(patient: Patient, side: int, token: int) -> bool:
     if not tables:
         raise Skip("no nn.Embedding reads the ids")
     base = patient.logits(*texts)
-    with patient.another_vector(tables, token):
+    with patient.another_vector(tables, token, texts[side]):
         moved = patient.logits(*texts)
-    classes = [c for c in range(base.shape[-1]) if c != token]
     later = slice(3, None) if side == len(patient.batch) - 1 else slice(None)
-    return not differ(centered(base[0, later], classes), centered(moved[0, later], classes))
+    return not differ(base[0, later], moved[0, later])

@@ -69,14 +69,13 @@ class Call(NamedTuple):
 def _are_rows(weight: Tensor, ids: Tensor, output: Any) -> bool:
     """Whether a table returned the rows of these ids, whatever their scale.
 
-    BART's table of positions gets the tokens, and counts them.
+    BART's table of positions gets the tokens, or their vectors, and counts them.
     """
-    if not torch.is_tensor(output) or not ids.numel() or int(ids.max()) >= len(weight):
+    if ids.is_floating_point() or not ids.numel() or int(ids.max()) >= len(weight):
         return False
     rows = embedding(ids, weight)
-    return output.shape == rows.shape and bool(
-        (cosine_similarity(rows, output, -1) > 0.99)[rows.any(-1)].all()
-    )
+    same_shape = torch.is_tensor(output) and output.shape == rows.shape
+    return same_shape and bool((cosine_similarity(rows, output, -1) > 0.99)[rows.any(-1)].all())
 
 
 class Patient:
@@ -248,7 +247,10 @@ class Patient:
 
     @contextmanager
     def hooked(self, hook: Callable, modules: Sequence[nn.Module] | None = None) -> Iterator[None]:
-        """Call hook(module, args, kwargs, output) after each call of the modules (of all)."""
+        """Call hook(module, args, kwargs, output) after each call of the modules (of all).
+
+        What it returns, if anything, takes the output's place.
+        """
         handles = [
             module.register_forward_hook(hook, with_kwargs=True)
             for module in (modules if modules is not None else self.model.modules())
@@ -365,20 +367,22 @@ class Patient:
         return list({table: None for table, read in self.reads(*texts) if are_ids(read, ids)})
 
     @contextmanager
-    def another_vector(self, tables: Sequence[nn.Embedding], token: int) -> Iterator[None]:
-        """Give a token another vector in these tables."""
-        kept = [table.weight[token].detach().clone() for table in tables]
-        with torch.no_grad():
-            for table in tables:
-                noise = torch.randn(
-                    table.weight.shape[1], generator=torch.Generator().manual_seed(5)
-                )
-                table.weight[token] = (noise * float(table.weight.float().std()) * 2).to(
-                    table.weight
-                )
-        try:
+    def another_vector(
+        self, tables: Sequence[nn.Embedding], token: int, ids: Tensor
+    ) -> Iterator[None]:
+        """Let these tables return another vector for a token wherever they read these ids.
+
+        The tables stay: a head may be tied to one, or a decoder begin with <pad>.
+        """
+
+        def change(module, args, kwargs, output) -> Tensor | None:
+            """Return other vectors for the token."""
+            read = next(tensors_in((args, kwargs)))
+            if not are_ids(read, ids):
+                return None
+            noise = torch.randn(output.shape[-1], generator=torch.Generator().manual_seed(5))
+            spread = 2 * float(module.weight.float().std())
+            return torch.where((read == token)[..., None], (noise * spread).to(output), output)
+
+        with self.hooked(change, tables):
             yield
-        finally:
-            with torch.no_grad():
-                for table, row in zip(tables, kept, strict=True):
-                    table.weight[token] = row

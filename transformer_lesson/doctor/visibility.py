@@ -115,16 +115,16 @@ def _judge(
     same = {n: range(prefix, j), len(texts[-1]): [0]}
     ids = changed(patient, texts[-1], j)
     where, module = patient.enters(texts, (*texts[:-1], ids), same, train="training" in when)
-    one, two = _where_it_enters(patient, texts, module)
+    both = [_pairs(patient, texts, place) for place in (module, None)]
     code = "sees_future"
     if whole:
         if not earlier.any():
             code = "mask_inverted"
         elif module is not None and "norm" in type(module).__name__.lower():
             code = "norm_axis"
-        elif all(j == i + 1 for j, i in one) if one else _ends_in_time(later):
+        elif any(_only_the_next(one, later) for one, _ in both):
             code = "sees_next"
-        elif _irregular(seen, prefix, one, two):
+        elif any(_irregular(seen, prefix, one, two) for one, two in both):
             code = "positions_mixed"
     moved, level = f"Output {i} moves{f', {when}' if when else ''}.", ""
     first = int(later.any(1).nonzero().max()) + 1
@@ -150,7 +150,7 @@ def _shifts_itself(patient: Patient, texts: Ids) -> bool:
     return has_tables and not patient.tables_of(texts[-1], *texts)
 
 
-def _where_it_enters(patient: Patient, texts: Ids, module: nn.Module | None) -> tuple[Pairs, Pairs]:
+def _pairs(patient: Patient, texts: Ids, module: nn.Module | None) -> tuple[Pairs, Pairs]:
     """Return (later, earlier) pairs as outputs of this module, else of the first block, see them.
 
     Behind one layer nothing has added up yet.
@@ -173,8 +173,10 @@ def _where_it_enters(patient: Patient, texts: Ids, module: nn.Module | None) -> 
     return later, earlier
 
 
-def _ends_in_time(later: Tensor) -> bool:
-    """Whether each output sees the same few later tokens: one for each layer."""
+def _only_the_next(pairs: Pairs, later: Tensor) -> bool:
+    """Whether each output sees one later token, or, at the end, one for each layer."""
+    if pairs:
+        return all(j == i + 1 for j, i in pairs)
     ahead = [int((later.diagonal(-k)).all()) for k in range(1, len(later))]
     seen = sum(ahead)
     return seen < len(later) - 2 and int(later.sum()) == sum(

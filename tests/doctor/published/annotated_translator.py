@@ -1,5 +1,4 @@
 """CS-585 homework 4: "Attention is all you need" for a toy language pair (words come out reversed and re-spelled)."""
-
 import copy, math, random
 import torch
 import torch.nn as nn
@@ -12,11 +11,8 @@ D_MODEL, D_FF, HEADS, LAYERS, DROPOUT, MAX_LEN = 32, 64, 4, 2, 0.1, 20
 SMOOTHING, WARMUP, FACTOR, TOTAL_STEPS = 0.1, 40, 0.1, 160
 
 random.seed(585), torch.manual_seed(585)
-
-
 def clones(module, n):
     return nn.ModuleList([copy.deepcopy(module) for _ in range(n)])
-
 
 class MultiHeadAttention(nn.Module):
     def __init__(self, d_model, heads, dropout):
@@ -24,7 +20,6 @@ class MultiHeadAttention(nn.Module):
         self.d_k, self.heads = d_model // heads, heads
         self.w_q, self.w_k, self.w_v, self.w_o = clones(nn.Linear(d_model, d_model), 4)
         self.dropout = nn.Dropout(dropout)
-
     def forward(self, query, key, value, mask=None):
         n = query.size(0)
         q = self.w_q(query).view(n, -1, self.heads, self.d_k).transpose(1, 2)
@@ -38,7 +33,6 @@ class MultiHeadAttention(nn.Module):
         x = x.transpose(1, 2).reshape(n, -1, self.heads * self.d_k)
         return self.w_o(x)
 
-
 class PositionalEncoding(nn.Module):
     def __init__(self, d_model, dropout, max_len):
         super().__init__()
@@ -49,16 +43,10 @@ class PositionalEncoding(nn.Module):
         pe[:, 0::2] = torch.sin(position * div_term)
         pe[:, 1::2] = torch.cos(position * div_term)
         self.register_buffer("pe", pe.unsqueeze(0))
-
     def forward(self, x):
-        return self.dropout(x + self.pe[:, : x.size(1)])
-
-
+        return self.dropout(x + self.pe[:, :x.size(1)])
 def feed_forward():
-    return nn.Sequential(
-        nn.Linear(D_MODEL, D_FF), nn.ReLU(), nn.Dropout(DROPOUT), nn.Linear(D_FF, D_MODEL)
-    )
-
+    return nn.Sequential(nn.Linear(D_MODEL, D_FF), nn.ReLU(), nn.Dropout(DROPOUT), nn.Linear(D_FF, D_MODEL))
 
 class EncoderLayer(nn.Module):
     def __init__(self):
@@ -66,11 +54,9 @@ class EncoderLayer(nn.Module):
         self.self_attn, self.ff = MultiHeadAttention(D_MODEL, HEADS, DROPOUT), feed_forward()
         self.norm1, self.norm2 = clones(nn.LayerNorm(D_MODEL), 2)
         self.drop = nn.Dropout(DROPOUT)
-
     def forward(self, x, src_mask):
         attended = self.norm1(x + self.drop(self.self_attn(x, x, x, src_mask)))
         return self.norm2(attended + self.drop(self.ff(attended)))
-
 
 class DecoderLayer(nn.Module):
     def __init__(self):
@@ -79,33 +65,22 @@ class DecoderLayer(nn.Module):
         self.ff = feed_forward()
         self.norm1, self.norm2, self.norm3 = clones(nn.LayerNorm(D_MODEL), 3)
         self.drop = nn.Dropout(DROPOUT)
-
     def forward(self, x, memory, src_mask, tgt_mask):
         own = self.drop(self.self_attn(x, x, x, tgt_mask))
         x = self.norm1(x + own)
         x = self.norm2(x + self.drop(self.cross_attn(x, memory, memory, src_mask)))
         return self.norm3(x + self.drop(self.ff(x)))
-
-
 def source_mask(src):
     return (src != PAD)[:, None, None, :]
-
-
 def subsequent_mask(size):
     return torch.triu(torch.ones(1, 1, size, size), diagonal=1) == 0
-
-
 def target_mask(tgt):
     return (tgt != PAD)[:, None, None, :] & subsequent_mask(tgt.size(1))
-
 
 class Translator(nn.Module):
     def __init__(self):
         super().__init__()
-        self.src_embed, self.tgt_embed = (
-            nn.Embedding(SRC_VOCAB, D_MODEL),
-            nn.Embedding(TGT_VOCAB, D_MODEL),
-        )
+        self.src_embed, self.tgt_embed = nn.Embedding(SRC_VOCAB, D_MODEL), nn.Embedding(TGT_VOCAB, D_MODEL)
         self.position = PositionalEncoding(D_MODEL, DROPOUT, MAX_LEN)
         self.encoder, self.decoder = clones(EncoderLayer(), LAYERS), clones(DecoderLayer(), LAYERS)
         self.generator = nn.Linear(D_MODEL, TGT_VOCAB)
@@ -114,25 +89,18 @@ class Translator(nn.Module):
                 nn.init.xavier_uniform_(p)
             elif name.endswith("bias"):
                 nn.init.zeros_(p)
-
     def encode(self, src, src_mask):
         x = self.position(self.src_embed(src) * math.sqrt(D_MODEL))
         for layer in self.encoder:
             x = layer(x, src_mask)
         return x
-
     def decode(self, memory, src_mask, tgt, tgt_mask):
         x = self.position(self.tgt_embed(tgt) * math.sqrt(D_MODEL))
         for layer in self.decoder:
             x = layer(x, memory, src_mask, tgt_mask)
         return F.log_softmax(self.generator(x), dim=-1)
-
     def forward(self, src, tgt):
-        return self.decode(
-            self.encode(src, source_mask(src)), source_mask(src), tgt, target_mask(tgt)
-        )
-
-
+        return self.decode(self.encode(src, source_mask(src)), source_mask(src), tgt, target_mask(tgt))
 def smoothed_loss(log_probs, target):
     """Sum of KL(smoothed target || model) over the real target tokens; padding gets no probability and no weight."""
     truth = torch.full_like(log_probs, SMOOTHING / (TGT_VOCAB - 2))
@@ -140,22 +108,15 @@ def smoothed_loss(log_probs, target):
     truth[..., PAD] = 0.0
     truth = truth.masked_fill((target == PAD).unsqueeze(-1), 0.0)
     return F.kl_div(log_probs, truth, reduction="sum")
-
-
 def batch_loss(src, tgt):
     gold = tgt[:, 1:]
     return smoothed_loss(model(src, tgt[:, :-1]), gold) / (gold != PAD).sum()
-
-
 def noam(step):
     step = step + 1
-    return FACTOR * D_MODEL**-0.5 * min(step**-0.5, step * WARMUP**-1.5)
-
-
+    return FACTOR * D_MODEL ** -0.5 * min(step ** -0.5, step * WARMUP ** -1.5)
 model = Translator()
 optimizer = torch.optim.Adam(model.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9)
 scheduler = LambdaLR(optimizer, noam)
-
 
 def train_step(src, tgt):
     model.train()
@@ -165,7 +126,6 @@ def train_step(src, tgt):
     optimizer.step()
     scheduler.step()
     return value.item()
-
 
 @torch.no_grad()
 def validate(batches):
@@ -177,7 +137,6 @@ def validate(batches):
         tokens += (tgt[:, 1:] != PAD).sum().item()
     model.train(was_training)
     return total / tokens
-
 
 @torch.no_grad()
 def greedy_decode(src, count):
@@ -196,15 +155,10 @@ def greedy_decode(src, count):
     model.train(was_training)
     return ys
 
-
 def make_batch(lengths):
     pairs = [[random.randrange(3, SRC_VOCAB) for _ in range(n)] for n in lengths]
     fill = lambda rows: torch.tensor([r + [PAD] * (max(map(len, rows)) - len(r)) for r in rows])
-    return fill([s + [EOS] for s in pairs]), fill(
-        [[BOS] + [SRC_VOCAB + 2 - w for w in reversed(s)] + [EOS] for s in pairs]
-    )
-
-
+    return fill([s + [EOS] for s in pairs]), fill([[BOS] + [SRC_VOCAB + 2 - w for w in reversed(s)] + [EOS] for s in pairs])
 batch = make_batch([4, 9, 6, 3, 11, 7])
 kind, pad_id, eos_id, start_id, max_length = "translator", PAD, EOS, BOS, MAX_LEN
 forward, loss, evaluate, generate = model, batch_loss, validate, greedy_decode

@@ -1,5 +1,4 @@
 """Causal LM on arithmetic progressions. LightningModule layout, but the trainer is 40 lines of our own."""
-
 import math
 
 import torch
@@ -12,10 +11,7 @@ VOCAB_SIZE, MAX_LEN = 40, 32
 
 
 def make_text(generator):
-    first, stride, length = (
-        int(torch.randint(lo, hi, (1,), generator=generator))
-        for lo, hi in ((0, 37), (1, 6), (4, 19))
-    )
+    first, stride, length = (int(torch.randint(lo, hi, (1,), generator=generator)) for lo, hi in ((0, 37), (1, 6), (4, 19)))
     return torch.tensor([BOS] + [3 + (first + i * stride) % 37 for i in range(length)] + [EOS])
 
 
@@ -40,36 +36,14 @@ class PositionalEncoding(nn.Module):
 
 
 class LitCausalLM(nn.Module):
-    def __init__(
-        self, d_model=32, nhead=4, num_layers=3, dim_feedforward=64, dropout=0.1, **hparams
-    ):
+    def __init__(self, d_model=32, nhead=4, num_layers=3, dim_feedforward=64, dropout=0.1, **hparams):
         super().__init__()
-        self.hparams = (
-            dict(
-                lr=3e-3,
-                weight_decay=0.05,
-                warmup_steps=20,
-                max_steps=200,
-                label_smoothing=0.0,
-                precision="32",
-            )
-            | hparams
-        )
+        self.hparams = dict(lr=3e-3, weight_decay=0.05, warmup_steps=20, max_steps=200, label_smoothing=0.0, precision="32") | hparams
         self.d_model = d_model
         self.embed = nn.Embedding(VOCAB_SIZE, d_model, padding_idx=PAD)
         self.positions = PositionalEncoding(d_model, dropout)
-        layer = nn.TransformerEncoderLayer(
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation="gelu",
-            batch_first=True,
-            norm_first=True,
-        )
-        self.encoder = nn.TransformerEncoder(
-            layer, num_layers, norm=nn.LayerNorm(d_model), enable_nested_tensor=False
-        )
+        layer = nn.TransformerEncoderLayer(d_model, nhead, dim_feedforward, dropout, activation="gelu", batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, num_layers, norm=nn.LayerNorm(d_model), enable_nested_tensor=False)
         self.head = nn.Linear(d_model, VOCAB_SIZE)
         self.init_weights()
 
@@ -84,9 +58,7 @@ class LitCausalLM(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, ids):
-        with torch.autocast(
-            "cpu", dtype=torch.bfloat16, enabled=self.hparams["precision"] == "bf16-mixed"
-        ):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.hparams["precision"] == "bf16-mixed"):
             mask = nn.Transformer.generate_square_subsequent_mask(ids.size(1))
             padding = torch.zeros(ids.shape).masked_fill(ids == PAD, float("-inf"))
             x = self.positions(self.embed(ids) * math.sqrt(self.d_model))
@@ -96,19 +68,12 @@ class LitCausalLM(nn.Module):
     def training_step(self, batch):
         (ids,) = batch
         logits = self(ids[:, :-1])
-        return F.cross_entropy(
-            logits.transpose(1, 2),
-            ids[:, 1:],
-            ignore_index=PAD,
-            label_smoothing=self.hparams["label_smoothing"],
-        )
+        return F.cross_entropy(logits.transpose(1, 2), ids[:, 1:], ignore_index=PAD, label_smoothing=self.hparams["label_smoothing"])
 
     def validation_step(self, batch):
         (ids,) = batch
         target = ids[:, 1:]
-        nll = F.cross_entropy(
-            self(ids[:, :-1]).transpose(1, 2), target, ignore_index=PAD, reduction="sum"
-        )
+        nll = F.cross_entropy(self(ids[:, :-1]).transpose(1, 2), target, ignore_index=PAD, reduction="sum")
         return nll.item(), int((target != PAD).sum())
 
     def lr_factor(self, step):
@@ -121,10 +86,7 @@ class LitCausalLM(nn.Module):
     def configure_optimizers(self):
         decay = [p for n, p in self.named_parameters() if p.dim() > 1 and "embed" not in n]
         no_decay = [p for n, p in self.named_parameters() if p.dim() < 2 or "embed" in n]
-        groups = [
-            {"params": decay, "weight_decay": self.hparams["weight_decay"]},
-            {"params": no_decay, "weight_decay": 0.0},
-        ]
+        groups = [{"params": decay, "weight_decay": self.hparams["weight_decay"]}, {"params": no_decay, "weight_decay": 0.0}]
         optimizer = torch.optim.AdamW(groups, lr=self.hparams["lr"], betas=(0.9, 0.98))
         return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, self.lr_factor)
 
@@ -148,19 +110,14 @@ class Trainer:
     def validate(self, batches):
         was_training = self.module.training
         self.module.eval()
-        outputs = [
-            self.module.validation_step(b if isinstance(b, (list, tuple)) else (b,))
-            for b in batches
-        ]
+        outputs = [self.module.validation_step(b if isinstance(b, (list, tuple)) else (b,)) for b in batches]
         self.module.train(was_training)
         return sum(nll for nll, _ in outputs) / sum(count for _, count in outputs)
 
     def fit(self, train_batches, val_batches, epochs):
         for epoch in range(epochs):
             losses = [self.fit_batch(batch) for batch in train_batches]
-            print(
-                f"epoch {epoch}: train {sum(losses) / len(losses):.3f} val {self.validate(val_batches):.3f}"
-            )
+            print(f"epoch {epoch}: train {sum(losses) / len(losses):.3f} val {self.validate(val_batches):.3f}")
 
 
 @torch.no_grad()
@@ -196,7 +153,5 @@ schedule = lambda step: model.hparams["lr"] * model.lr_factor(step)
 steps = model.hparams["max_steps"]
 
 if __name__ == "__main__":
-    trainer.fit(
-        [(collate(texts[i : i + 8]),) for i in range(0, 96, 8)], [(collate(texts[96:]),)], epochs=4
-    )
+    trainer.fit([(collate(texts[i : i + 8]),) for i in range(0, 96, 8)], [(collate(texts[96:]),)], epochs=4)
     print(generate(batch[:2, :5], 6))

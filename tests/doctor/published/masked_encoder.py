@@ -3,47 +3,29 @@ r"""Pre-train a very small BERT on question/answer pairs.
 [CLS] question [SEP] answer [SEP] [PAD] ...; segments are found inside the model from the first [SEP].
 Every step masks other places: the generator of a step is seeded with the number of the step.
 """
-
 import torch
 from torch import nn, optim
 from torch.nn import functional as F
 
 PAD, CLS, SEP, MASK = range(4)
-WORDS = (
-    "who what where when is was the a king queen of france spain river city long old it he she lived in paris "
-    "madrid seine ebro flows born died there year spring rome"
-).split()
+WORDS = ("who what where when is was the a king queen of france spain river city long old it he she lived in paris "
+         "madrid seine ebro flows born died there year spring rome").split()
 VOCAB = {w: i + 4 for i, w in enumerate(WORDS)}
 SIZE = len(WORDS) + 4
-PAIRS = [
-    ("who was the king of france", "he lived in paris"),
-    ("where is the river", "it flows in the city of madrid"),
-    ("what is it", "a river"),
-    ("when was she born", "she was born in the spring of the year"),
-    ("is the seine long", "it is"),
-    ("where was the old queen of spain born", "she was born there in madrid"),
-    ("who died in rome", "the old king died there"),
-    ("what flows in paris", "the seine flows in the city"),
-    ("is it old", "it was old"),
-    ("when was the king born", "in the year of the queen"),
-]
+PAIRS = [("who was the king of france", "he lived in paris"), ("where is the river", "it flows in the city of madrid"),
+         ("what is it", "a river"), ("when was she born", "she was born in the spring of the year"),
+         ("is the seine long", "it is"), ("where was the old queen of spain born", "she was born there in madrid"),
+         ("who died in rome", "the old king died there"), ("what flows in paris", "the seine flows in the city"),
+         ("is it old", "it was old"), ("when was the king born", "in the year of the queen")]
 
 
 def to_ids(pairs):
     rows = []
     for question, answer in pairs:
-        rows.append(
-            [
-                CLS,
-                *(VOCAB[w] for w in question.split()),
-                SEP,
-                *(VOCAB[w] for w in answer.split()),
-                SEP,
-            ]
-        )
+        rows.append([CLS, *(VOCAB[w] for w in question.split()), SEP, *(VOCAB[w] for w in answer.split()), SEP])
     out = torch.full((len(rows), max(map(len, rows))), PAD)
     for i, row in enumerate(rows):
-        out[i, : len(row)] = torch.tensor(row)
+        out[i, :len(row)] = torch.tensor(row)
     return out
 
 
@@ -88,10 +70,8 @@ class TinyBert(nn.Module):
 
     def forward(self, ids):
         separators = (ids == SEP).long()
-        segment = (separators.cumsum(1) - separators).clamp(
-            max=1
-        )  # a [SEP] still belongs to the part it ends
-        x = self.word(ids) + self.segment(segment) + self.position[:, : ids.size(1)]
+        segment = (separators.cumsum(1) - separators).clamp(max=1)  # a [SEP] still belongs to the part it ends
+        x = self.word(ids) + self.segment(segment) + self.position[:, :ids.size(1)]
         x = self.drop(x)
         for layer in self.layers:
             x = layer(x, ids == PAD)
@@ -166,5 +146,5 @@ forward = model
 if __name__ == "__main__":
     for epoch in range(40):
         for i in range(0, 8, 4):
-            train_step(to_ids(PAIRS[i : i + 4]))
+            train_step(to_ids(PAIRS[i:i + 4]))
     print(evaluate([to_ids(PAIRS[:3]), to_ids(PAIRS[3:10])]))

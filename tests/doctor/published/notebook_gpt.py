@@ -25,20 +25,16 @@ chars = sorted(set("".join(names)))
 stoi = {c: i + 3 for i, c in enumerate(chars)}
 vocab_size = len(chars) + 3
 
-
 def encode(words):
     rows = [[START] + [stoi[c] for c in w] + [END] for w in words]
     width = max(len(r) for r in rows)
     return torch.tensor([r + [PAD] * (width - len(r)) for r in rows])
 
-
 train_names, val_names = names[:40], names[40:]
-
 
 def get_batch(split, size=8):
     data = train_names if split == "train" else val_names
     return encode([data[i] for i in torch.randint(len(data), (size,))])
-
 
 # ---- the model ----
 class GPT(nn.Module):
@@ -47,9 +43,7 @@ class GPT(nn.Module):
         C, H, K = n_embd, n_head, head_size
         self.wte = nn.Embedding(vocab_size, C)
         self.wpe = nn.Embedding(block_size, C)
-        make = lambda *shape: nn.ParameterList(
-            nn.Parameter(torch.empty(*shape)) for _ in range(n_layer)
-        )
+        make = lambda *shape: nn.ParameterList(nn.Parameter(torch.empty(*shape)) for _ in range(n_layer))
         self.wq, self.wk, self.wv = make(C, H, K), make(C, H, K), make(C, H, K)
         self.wo = make(H, K, C)
         self.w1, self.b1 = make(C, 4 * C), make(4 * C)
@@ -80,7 +74,7 @@ class GPT(nn.Module):
             q = torch.einsum("btc,chk->bhtk", h, self.wq[i])
             k = torch.einsum("btc,chk->bhtk", h, self.wk[i])
             v = torch.einsum("btc,chk->bhtk", h, self.wv[i])
-            wei = torch.einsum("bhik,bhjk->bhij", q, k) * K**-0.5
+            wei = torch.einsum("bhik,bhjk->bhij", q, k) * K ** -0.5
             wei = wei.masked_fill(self.tril[:T, :T] == 0, float("-inf"))
             wei = F.softmax(wei, dim=-1)
             wei = F.dropout(wei, dropout, training=self.training)
@@ -94,9 +88,7 @@ class GPT(nn.Module):
         if targets is None:
             return logits, None
         # sum over the real tokens, whoever calls divides by how many there are
-        loss = F.cross_entropy(
-            logits.reshape(B * T, -1), targets.reshape(B * T), ignore_index=PAD, reduction="sum"
-        )
+        loss = F.cross_entropy(logits.reshape(B * T, -1), targets.reshape(B * T), ignore_index=PAD, reduction="sum")
         return logits, loss
 
     @torch.no_grad()
@@ -111,16 +103,11 @@ class GPT(nn.Module):
         self.train(was_training)
         return idx
 
-
 model = GPT()
 decay = [p for p in model.parameters() if p.dim() >= 2]
 no_decay = [p for p in model.parameters() if p.dim() < 2]
-optimizer = torch.optim.AdamW(
-    [{"params": decay, "weight_decay": weight_decay}, {"params": no_decay, "weight_decay": 0.0}],
-    lr=max_lr,
-    betas=(0.9, 0.95),
-)
-
+optimizer = torch.optim.AdamW([{"params": decay, "weight_decay": weight_decay},
+                               {"params": no_decay, "weight_decay": 0.0}], lr=max_lr, betas=(0.9, 0.95))
 
 def get_lr(it):
     if it < warmup_iters:
@@ -130,9 +117,7 @@ def get_lr(it):
     ratio = (it - warmup_iters) / (max_iters - warmup_iters)
     return min_lr + 0.5 * (1.0 + math.cos(math.pi * ratio)) * (max_lr - min_lr)
 
-
 it = 0
-
 
 def train_step(text):
     global it
@@ -152,7 +137,6 @@ def train_step(text):
     it += 1
     return total
 
-
 @torch.no_grad()
 def estimate_loss(batches):
     model.eval()
@@ -162,7 +146,6 @@ def estimate_loss(batches):
         count += (text[:, 1:] != PAD).sum().item()
     model.train()
     return total / count
-
 
 # ---- what I hand over ----
 kind, pad_id, eos_id, start_id, max_length = "causal", PAD, END, START, block_size

@@ -73,7 +73,11 @@ def _factor(first: Watch, second: Watch, k: int) -> tuple[float, int] | None:
         fine &= scores.flatten() > -1e3
     if int(fine.sum()) <= 5:
         return None
-    return float((steps[fine] * moved[fine]).sum() / steps[fine].pow(2).sum()), d_k
+    factor = (steps[fine] * moved[fine]).sum() / steps[fine].pow(2).sum()
+    rest = moved[fine] - factor * steps[fine]
+    if float(rest.norm()) > 0.02 * float(moved[fine].norm()):  # something else is added
+        return None
+    return float(factor), d_k
 
 
 def _product_before(watched: Watch, one: Softmax) -> int | None:

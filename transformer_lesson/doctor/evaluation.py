@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterator
 
 import torch
-from torch import nn
 
 from transformer_lesson.doctor.findings import Finding, Picture
 from transformer_lesson.doctor.labels import asked, live_of
 from transformer_lesson.doctor.nothing_dropped import NoDropout
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
+from transformer_lesson.doctor.tensors import differ
 
 EQUAL = 1e-4  # relative
 
@@ -28,16 +28,13 @@ def evaluation(patient: Patient) -> Iterator[Finding]:
     ran_in: list[bool] = []
     with patient.shaken(1.0):
         one, two = patient.marked(), _shortest(patient)
-        parts = (
-            []
-            if patient.kind == "encoder"
-            else [_loss_and_counts(patient, ids) for ids in (one, two)]
-        )
+        hides = patient.said.get("hides") or _is_random(patient, one)
+        parts = [] if hides else [_loss_and_counts(patient, ids) for ids in (one, two)]
+        drops = differ(*(patient.logits(*patient.texts(), train=True, seed=s) for s in (1, 2)))
         patient.model.train()
         with patient.hooked(lambda module, *_: ran_in.append(module.training), [patient.model]):
             torch.manual_seed(0)
             value = float(evaluate([as_given(one), as_given(two)]))
-    drops = any(isinstance(one, nn.Dropout) and one.p > 0 for one in patient.model.modules())
     if any(ran_in) and drops:
         yield Finding(
             "evaluates_in_training_mode",
@@ -62,6 +59,13 @@ def evaluation(patient: Patient) -> Iterator[Finding]:
         f"It says {value:.4f}; per token the loss is {mean:.4f}.",
         picture=Picture("bars", bars, "Nats a token"),
     )
+
+
+def _is_random(patient: Patient, ids: Ids) -> bool:
+    """Whether the loss draws words to hide."""
+    with torch.no_grad():
+        one, two = (float(patient.loss(*ids, seed=seed)) for seed in (1, 2))
+    return abs(one / two - 1) > EQUAL
 
 
 def _more_of_the_same(evaluate, ids) -> Iterator[Finding]:
@@ -193,6 +197,15 @@ def schedule(patient: Patient) -> Iterator[Finding]:
             "schedule_jumps",
             told,
             f"After step {top} it drops by {drops[0] / peak:.1%}, then by {drops[1] / peak:.1%}.",
+            picture=picture,
+        )
+    lowest = min(range(top, steps), key=rates.__getitem__)
+    climbs = [b - a for a, b in zip(rates[lowest:], rates[lowest + 1 :], strict=False)]
+    if climbs and rates[-1] > rates[lowest] + 0.005 * peak and max(climbs) < 0.2 * peak:
+        yield Finding(
+            "schedule_restarts",
+            told,
+            f"It is lowest at step {lowest}, and climbs again.",
             picture=picture,
         )
     cliffs = [

@@ -128,6 +128,7 @@ def _of_an_encoder(patient: Patient) -> Iterator[Finding]:
             )
         if float((wanted == ids)[live].float().mean()) < 0.9:
             raise Skip("the labels are not the words themselves")
+        patient.said["hides"] = True
         share = float(live.sum()) / int(
             (ids != patient.pad).sum() if patient.pad is not None else ids.numel()
         )
@@ -180,7 +181,8 @@ def amount(patient: Patient) -> Iterator[Finding]:
             if wider[side].shape[1] > patient.limit:
                 raise Skip("the batch is as long as it can be")
             before, after = float(patient.loss(*ids)), float(patient.loss(*wider))
-            if abs(after / before - 1) > 1e-3 and not patient.found & {
+            least = max(1e-4, 8 * patient.said.get("rounding", 0.0))
+            if abs(after / before - 1) > least and not patient.found & {
                 "padding_read",
                 "memory_padding_read",
             }:

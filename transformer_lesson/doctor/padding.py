@@ -108,10 +108,14 @@ def _named(patient: Patient, texts: Ids, real: slice, tables: list, content: boo
             texts, texts, same, change=lambda: patient.another_vector(tables, patient.pad, texts[0])
         )
     base = patient.logits(*texts)[0]
-    hidden = [
-        not differ(base, patient.logits(changed(patient, texts[0], j, 0), *texts[1:])[0])
-        for j in places
-    ]
+
+    def is_hidden(j: int) -> bool:
+        """Whether no other position sees word j."""
+        moved = patient.logits(changed(patient, texts[0], j, 0), *texts[1:])[0]
+        others = [i for i in range(len(base)) if patient.kind == "translator" or i != j]
+        return not differ(base[others], moved[others])
+
+    hidden = [is_hidden(j) for j in places]
     code = "padding_read"
     if all(hidden):
         code = "padding_mask_inverted"

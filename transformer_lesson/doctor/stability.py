@@ -51,16 +51,18 @@ def rows(patient: Patient) -> Iterator[Finding]:
         texts, others = patient.texts(3), patient.texts(3)
         mixed = tuple(torch.cat([a[:1], b[1:]]) for a, b in zip(texts, others, strict=True))
         turned = tuple(ids[[1, 0, 2]] for ids in texts)
-        whole, beside = patient.logits(*texts), patient.logits(*mixed)
-        if differ(whole[0], beside[0]):
-            where, _ = patient.enters(texts, mixed, {3: [0]})
-            yield Finding(
-                "mixes_rows",
-                "The second and third text of a batch were exchanged.",
-                f"The first one's outputs moved by {gap(whole[0], beside[0]):.2g}.",
-                where,
-            )
-            return
+        whole = patient.logits(*texts)
+        for beside, told in ((mixed, "were exchanged"), (_padded(patient, texts), "were padded")):
+            moved = patient.logits(*beside)
+            if differ(whole[0], moved[0]):
+                where, _ = patient.enters(texts, beside, {3: [0]})
+                yield Finding(
+                    "mixes_rows",
+                    f"The second and third text of a batch {told}.",
+                    f"The first one's outputs moved by {gap(whole[0], moved[0]):.2g}.",
+                    where,
+                )
+                return
         moved = patient.logits(*turned)[1]
         if differ(whole[0], moved):
             yield Finding(
@@ -69,6 +71,14 @@ def rows(patient: Patient) -> Iterator[Finding]:
                 f"The first one's outputs moved by {gap(whole[0], moved):.2g}.",
             )
         yield from _alone(patient, texts)
+
+
+def _padded(patient: Patient, texts) -> tuple:
+    """Return the texts with padding in all but the first."""
+    padded = tuple(ids.clone() for ids in texts)
+    if patient.pad is not None:
+        padded[0][1:, slice(0, 2) if patient.pads_left else slice(-2, None)] = patient.pad
+    return padded
 
 
 def _alone(patient: Patient, texts) -> Iterator[Finding]:

@@ -181,7 +181,8 @@ def layers(patient: Patient) -> Iterator[Finding]:
     stacks: dict[str, list[nn.Module]] = {}
     for name, module in patient.model.named_modules(remove_duplicate=False):
         parent, _, last = name.rpartition(".")
-        if last.isdigit() and isinstance(patient.model.get_submodule(parent), nn.ModuleList):
+        of_list = isinstance(patient.model.get_submodule(parent), (nn.ModuleList, nn.Sequential))
+        if last.isdigit() and of_list:
             stacks.setdefault(parent, []).append(module)
     for parent, members in stacks.items():
         pairs = list(zip(members, members[1:], strict=False))
@@ -220,11 +221,8 @@ def _tie(patient: Patient) -> Iterator[Finding]:
         tied = getattr(getattr(patient.model, "config", None), "tie_word_embeddings", None)
     texts = patient.texts(2, 9, 7)
     size = patient.logits(*texts).shape[-1]
-    heads = [
-        one
-        for one in patient.model.modules()
-        if isinstance(one, nn.Linear) and one.out_features == size
-    ]
+    called = [call.module for call in patient.record(*texts)]
+    heads = [one for one in called if isinstance(one, nn.Linear) and one.out_features == size][-1:]
     for table in patient.tables_of(texts[-1], *texts):
         for head in heads:
             alike = table.weight.shape == head.weight.shape

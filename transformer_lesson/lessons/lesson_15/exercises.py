@@ -387,9 +387,18 @@ def _cost_inputs(draw: Draw) -> tuple:
     return batch, min(n_queries, n_keys), max(n_queries, n_keys), n_heads * d_head, n_heads
 
 
+def _costs_as_floats(answer, batch, n_queries, n_keys, d_model, n_heads):
+    """Call an answer; whole numbers and others count alike."""
+    costs = answer(batch, n_queries, n_keys, d_model, n_heads)
+    if not isinstance(costs, tuple | list):
+        return costs
+    return tuple(float(one) if isinstance(one, int | float) else one for one in costs)
+
+
 @exercise(
     reference="transformer_lesson.lessons.lesson_15.roofline:attention_costs",
     make_inputs=_cost_inputs,
+    trial=_costs_as_floats,
     draws=6,
     returns={"forward": "", "training": "", "moved": ""},
     hints=(
@@ -411,13 +420,14 @@ def attention_costs(batch, n_queries, n_keys, d_model, n_heads):
     attending = choose(
         2 * tokens * n_keys * d_model,
         attending_left_out=0,
+        one_of_two=tokens * n_keys * d_model,
         each_head_whole=2 * tokens * n_keys * d_model * n_heads,
     )
     forward = choose(2, one_operation=1) * (rows * d_model**2 + attending)
     forward = choose(forward, per_token=forward / tokens)
     training = forward * choose(3, backward_once=2)
     numbers = _numbers_moved(texts, n_queries, n_keys, d_model, n_heads)
-    moved = choose(4, numbers_not_bytes=1) * numbers
+    moved = choose(4, numbers_not_bytes=1, two_bytes=2) * numbers
     return float(forward), float(training), float(moved)
 
 

@@ -1,6 +1,5 @@
 """What learners might write for the exercises of lesson 15."""
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -101,49 +100,6 @@ def _(model, parts, pad_id):
     return loss.item()
 
 
-@right("misfit_at")  # by the normal equations, in NumPy
-def _(alpha, beta, N, D, L):
-    X = np.stack([np.ones(len(N)), N.numpy() ** -alpha, D.numpy() ** -beta], axis=1)
-    factors = np.linalg.solve(X.T @ X, X.T @ L.numpy())
-    return float(np.sqrt(np.mean((X @ factors - L.numpy()) ** 2)))
-
-
-@right("misfit_at")  # the distance from a plane
-def _(alpha, beta, N, D, L):
-    Q = torch.linalg.qr(torch.stack([N.pow(0), 1 / N**alpha, 1 / D**beta], dim=-1)).Q
-    return (L - Q @ (Q.T @ L)).norm() / len(L) ** 0.5
-
-
-@wrong("misfit_at", "usual", "searches for exponents of its own and forgets those given")
-def _(alpha, beta, N, D, L):
-    misfits = []
-    for a, b in [(a / 10, b / 10) for a in range(1, 11) for b in range(1, 11)]:
-        X = torch.stack([torch.ones_like(N), N**-a, D**-b], dim=1)
-        miss = X @ torch.linalg.lstsq(X, L[:, None]).solution - L[:, None]
-        misfits.append(miss.square().mean().sqrt().item())
-    return min(misfits)
-
-
-@wrong("misfit_at", "unusual", "takes the mean of L for E and fits A and B to the rest")
-def _(alpha, beta, N, D, L):
-    rest = (L - L.mean())[:, None]
-    X = torch.stack([N**-alpha, D**-beta], dim=1)
-    return (X @ torch.linalg.lstsq(X, rest).solution - rest).square().mean().sqrt()
-
-
-@wrong("misfit_at", "unusual", "subtracts (run, 1) from (run,), which makes a table")
-def _(alpha, beta, N, D, L):
-    X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)
-    return (X @ torch.linalg.lstsq(X, L[:, None]).solution - L).square().mean().sqrt()
-
-
-@wrong("misfit_at", "unusual", "takes its misses from the losses it was given, in place")
-def _(alpha, beta, N, D, L):
-    X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)
-    L -= (X @ torch.linalg.lstsq(X, L[:, None]).solution)[:, 0]
-    return L.square().mean().sqrt()
-
-
 @wrong("accumulate", "unusual", "ends at a part of nothing but padding")
 def _(model, parts, pad_id):
     count, loss = sum(int((labels != pad_id).sum()) for _, labels in parts), 0.0
@@ -155,3 +111,38 @@ def _(model, parts, pad_id):
         loss += share.item()
         del share
     return loss
+
+
+@right("attention_costs")  # product by product
+def _(batch, n_queries, n_keys, d_model, n_heads):
+    rows, d_head = batch * n_queries, d_model // n_heads
+    products = [(1, rows, d_model, d_model)] * 4
+    products += [(batch * n_heads, n_queries, d_head, n_keys)]
+    products += [(batch * n_heads, n_queries, n_keys, d_head)]
+    operations = sum(2 * times * n * k * m for times, n, k, m in products)
+    moved = sum(4 * times * (n * k + k * m + n * m) for times, n, k, m in products)
+    return operations, 3 * operations, moved
+
+
+@wrong("attention_costs", "usual", "6 operations for each weight and token, and nothing else")
+def _(batch, n_queries, n_keys, d_model, n_heads):
+    weights, tokens = 4 * d_model**2, batch * n_queries
+    return 2 * weights * tokens, 6 * weights * tokens, 4 * weights
+
+
+@wrong("attention_costs", "unusual", "half of the scores, as if there were a causal mask")
+def _(batch, n_queries, n_keys, d_model, n_heads):
+    rows = batch * n_queries
+    forward = 8 * rows * d_model**2 + 2 * rows * n_keys * d_model
+    table = rows * n_heads * n_keys
+    numbers = 4 * d_model**2 + 10 * rows * d_model + 2 * batch * n_keys * d_model + 2 * table
+    return forward, 3 * forward, 4 * numbers
+
+
+@wrong("attention_costs", "unusual", "two bytes a number, as in training with bfloat16")
+def _(batch, n_queries, n_keys, d_model, n_heads):
+    rows = batch * n_queries
+    forward = 8 * rows * d_model**2 + 4 * rows * n_keys * d_model
+    table = rows * n_heads * n_keys
+    numbers = 4 * d_model**2 + 10 * rows * d_model + 2 * batch * n_keys * d_model + 2 * table
+    return forward, 3 * forward, 2 * numbers

@@ -1,4 +1,4 @@
-"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, a law's misfit.
+"""Lesson 15: a softmax in one pass, attention without its table, a batch in parts, what it costs.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
@@ -373,58 +373,73 @@ def _share(summed, count, parts, pad_id):
     )
 
 
-def _runs_inputs(draw: Draw) -> tuple:
-    """Runs beside a law: either exponent the larger; no noise; sizes of real models."""
-    alpha, beta = draw.one_of(((0.2, 0.6), (0.5, 0.3), (0.05, 0.35), (0.7, 0.4), (0.34, 0.28)))
-    if draw.small:
-        N, D = (torch.tensor(sizes).double() for sizes in ([1, 4, 1, 4, 9], [1, 1, 8, 8, 27]))
-        return alpha, beta, N, D, 2 + draw.positive("5").double()
-    n_runs, smallest = (12, 1.0) if draw.number < 4 else (20, 1e8)
-    N, D = (100 ** torch.rand(2, n_runs, generator=draw.generator)).double()
-    noise = 0.0 if draw.number == 3 else 0.05
-    scatter = noise * torch.randn(n_runs, generator=draw.generator)
-    L = 0.5 + 1.5 * N**-0.25 + 2 * D**-0.4 + scatter
-    return alpha, beta, smallest * N, smallest * D, L
+def _cost_inputs(draw: Draw) -> tuple:
+    """Prompts, tokens that are written, and a few tokens after a longer cache; one head."""
+    batch, n_queries, n_keys = (draw.size(axis) for axis in ("batch", "query", "key"))
+    n_heads, d_head = draw.size("head"), draw.size("d_head")
+    kind = draw.one_of(("prompt", "write", "go on"))
+    if kind == "prompt":
+        n_queries = n_keys
+    if kind == "write":
+        n_queries = 1
+    if draw.number == 3:
+        n_heads = 1
+    return batch, min(n_queries, n_keys), max(n_queries, n_keys), n_heads * d_head, n_heads
+
+
+def _costs_as_floats(answer, batch, n_queries, n_keys, d_model, n_heads):
+    """Call an answer; whole numbers and others count alike."""
+    costs = answer(batch, n_queries, n_keys, d_model, n_heads)
+    if not isinstance(costs, tuple | list):
+        return costs
+    return tuple(float(one) if isinstance(one, int | float) else one for one in costs)
 
 
 @exercise(
-    reference="transformer_lesson.lessons.lesson_15.scaling_law:misfit_at",
-    make_inputs=_runs_inputs,
-    returns={"misfit": ""},
+    reference="transformer_lesson.lessons.lesson_15.roofline:attention_costs",
+    make_inputs=_cost_inputs,
+    trial=_costs_as_floats,
+    draws=6,
+    returns={"forward": "", "training": "", "moved": ""},
     hints=(
-        "With alpha and beta given, `N**-alpha` and `D**-beta` are known numbers. What is left, E, "
-        "A and B, are factors of three columns. What does E multiply?",
-        "`X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)` has a row for each "
-        "run. `X @ solution` is the law's loss for each.",
-        "`(X @ solution)[:, 0] - L` are the misses. Square them, take the mean, then the root.",
+        "Six products, one by one. Rows times inner times columns are the multiplications; how "
+        "many operations is each? The projections have `batch * n_queries` rows.",
+        "The heads share d_model. So over all heads the scores take "
+        "`batch * n_queries * n_keys * d_model` multiplications, and the weighted sums as many. "
+        "Backward, each product needs two as large.",
+        "Numbers moved by a projection: its input, its matrix, its result. By the scores: queries, "
+        "`batch * n_keys * d_model` of the keys, and a table for each head. By the weighted sums: "
+        "that table, the values, the result.",
     ),
 )
-def misfit_at(alpha, beta, N, D, L):
-    """Return the root of the mean squared miss of the closest law with these exponents."""
-    alpha, beta = choose(
-        (alpha, beta),
-        exchanged=(beta, alpha),
-        alpha_for_both=(alpha, alpha),
+def attention_costs(batch, n_queries, n_keys, d_model, n_heads):
+    """Return operations forward, forward and backward, and bytes forward, of six products."""
+    texts = choose(batch, one_text=1)
+    tokens = texts * n_queries
+    rows = choose(4 * tokens, older_again=2 * tokens + 2 * texts * n_keys)
+    attending = choose(
+        2 * tokens * n_keys * d_model,
+        attending_left_out=0,
+        one_of_two=tokens * n_keys * d_model,
+        each_head_whole=2 * tokens * n_keys * d_model * n_heads,
     )
-    size, text = choose(
-        (N**-alpha, D**-beta),
-        growing=(N**alpha, D**beta),
-        straight_in_logarithms=(-alpha * N.log(), -beta * D.log()),
+    forward = choose(2, one_operation=1) * (rows * d_model**2 + attending)
+    forward = choose(forward, per_token=forward / tokens)
+    training = forward * choose(3, backward_once=2)
+    numbers = _numbers_moved(texts, n_queries, n_keys, d_model, n_heads)
+    moved = choose(4, numbers_not_bytes=1, two_bytes=2) * numbers
+    return float(forward), float(training), float(moved)
+
+
+def _numbers_moved(texts, n_queries, n_keys, d_model, n_heads):
+    """Return how many numbers six products read and write."""
+    own = texts * n_queries * d_model  # of one result of a projection
+    cached = choose(texts, cache_shared=1) * n_keys * d_model
+    table = choose(
+        texts * n_queries * n_heads * n_keys,
+        one_table=texts * n_queries * n_keys,
+        table_left_out=0,
     )
-    L = choose(L, losses_as_logarithms=L.log())
-    columns = choose(
-        [torch.ones_like(N), size, text],
-        no_floor=[size, text],
-        size_alone=[torch.ones_like(N), size],
-    )
-    Q = torch.linalg.qr(torch.stack(columns, dim=1)).Q  # `lstsq` complains aloud of NaN
-    miss = Q @ (Q.mT @ L) - L
-    return choose(
-        miss.square().mean().sqrt().item(),
-        sum_not_mean=miss.square().sum().sqrt().item(),
-        no_root=miss.square().mean().item(),
-        mean_size=miss.abs().mean().item(),
-        less_the_factors=(miss.square().sum() / (len(L) - 3)).sqrt().item(),
-        less_one=miss.std().item(),
-        the_worst=miss.abs().max().item(),
-    )
+    matrices = 4 * choose(1, matrices_for_each_text=texts) * d_model**2
+    written = choose(4 * own + table + own, nothing_written=0)
+    return choose(matrices + 5 * own + 2 * cached + table + written, matrices_alone=matrices)

@@ -141,7 +141,7 @@ SAID = [
         "one number for all of `shares`",
     ),
     ("apply_byte_pairs", in_a_template, None),
-    ("bits_per_character", lambda *inputs: -28.0, "fewer bits than none"),
+    ("bits_per_character", lambda *inputs: -28.0, "`loss_in_nats` without effect"),
     (
         "train_byte_pairs",
         lambda counts, n_merges: [*counts][:1] * n_merges,

@@ -76,10 +76,7 @@ NAMED = {
     "`x` left out": ("layer_norm", lambda x, gamma, beta, epsilon: 0 * x + beta),
     "zeros everywhere": ("cut_off", lambda weights, window: 0 * weights[0, 0]),
     "a first item left out": ("apply_byte_pairs", lambda *x: byte_pairs.apply_byte_pairs(*x)[1:]),
-    "1 minus the right number": (
-        "pass_at_k",
-        lambda n, c, k: math.comb(n - c, k) / math.comb(n, k) * 1.0,
-    ),
+    "1 minus the right number": ("attention_scores", lambda Q, K: 1 - Q_K(Q, K)),
 }
 
 
@@ -144,7 +141,7 @@ SAID = [
         "one number for all of `shares`",
     ),
     ("apply_byte_pairs", in_a_template, None),
-    ("pass_at_k", lambda n, c, k: 28.0, "a chance above 1 or below 0"),
+    ("bits_per_character", lambda *inputs: -28.0, "`loss_in_nats` without effect"),
     (
         "train_byte_pairs",
         lambda counts, n_merges: [*counts][:1] * n_merges,

@@ -130,7 +130,7 @@ def parameter(numbers):
     return torch.nn.Parameter(numbers, requires_grad=numbers.is_floating_point())
 
 
-OF_GRADIENTS = ("residual_branch", "encoder_block", "grpo_loss")
+OF_GRADIENTS = ("residual_branch", "encoder_block", "dpo_loss", "grpo_loss")
 
 
 @pytest.mark.slow
@@ -157,7 +157,7 @@ def test_what_no_number_can_be_compared_with_is_told():
     for name, answer, message in (
         ("residual_branch", added_in_place, "an in-place step that breaks the gradient"),
         ("greedy_decode", lambda *inputs: [10**30], "must fit in 63 bits"),
-        ("pass_at_k", lambda *counts: torch.ones((), device="meta"), "must be a float"),
+        ("false_alarms", lambda *inputs: torch.ones((), device="meta"), "must be a float"),
     ):
         assert message in check(name, answer).message
 

@@ -59,8 +59,8 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "15/will-it-fit": [re.compile("^2 devices: "), re.compile("^blocks computed twice: ")],
     "16/group": ["finally the red bicycle wobbles", "push", re.compile("^answer 1, reward 0")],
     "16/clinic-shown": [
-        re.compile("^entropy, "),
-        "The reward counts right words, in any order.",
+        re.compile("^variety, "),
+        "It draws the likeliest word each time.",
     ],
     "16/leash-explored": ["0.3", ("Stop at step", 9), "Stop here"],
 }

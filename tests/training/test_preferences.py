@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 import torch.nn.functional as F
 
@@ -21,9 +22,15 @@ def test_the_log_probability_is_minus_the_summed_cross_entropy_and_padding_may_b
     assert found[1] == 0
 
 
-def test_dpo_stays_finite():
-    same = torch.tensor([-3.0, -7.0])
-    assert dpo_loss(same - 4000, same, same, same, beta=0.5) == 2000
+def test_dpo_stays_finite_and_begins_at_the_logarithm_of_2():
+    same, mask = torch.full((3, 2, 4), -2.0), torch.ones(3, 2, 4).bool()
+    assert dpo_loss(same, same, mask, beta=0.5) == torch.tensor(2.0).log()
+    worse = same.clone()
+    worse[:, 0] -= 1000
+    assert dpo_loss(worse, same, mask, beta=0.5) == 2000
+    assert dpo_loss(same, same - torch.tensor([[0.5], [-0.25]]), mask, beta=0.1).item() == (
+        pytest.approx(0.554, abs=5e-4)  # gains of 2 and -1
+    )
 
 
 def test_a_group_of_equal_rewards_moves_no_weight():

@@ -30,10 +30,9 @@ def sequence_log_prob(
 
 
 def dpo_loss(
-    chosen: Float[Tensor, " batch"],
-    rejected: Float[Tensor, " batch"],
-    ref_chosen: Float[Tensor, " batch"],
-    ref_rejected: Float[Tensor, " batch"],
+    log_probs: Float[Tensor, "pair 2 n"],
+    reference: Float[Tensor, "pair 2 n"],
+    mask: Bool[Tensor, "pair 2 n"],
     beta: float,
 ) -> Float[Tensor, ""]:
     """Return the mean of -log sigmoid(beta * (gain of the chosen - gain of the rejected)).
@@ -41,14 +40,17 @@ def dpo_loss(
     A gain is how much likelier the model finds an answer than the reference does, in nats.
 
     Args:
-        chosen, rejected: log-probabilities of the better and the worse answer, by the model.
-        ref_chosen, ref_rejected: the same by the reference, a copy of the model before tuning.
+        log_probs: of each token of each answer, by the model that learns; in each pair, first the
+            chosen answer, then the rejected one.
+        reference: the same by a copy of the model before tuning.
+        mask: `True` at the answers' tokens; `False` at prompts and padding.
         beta: how much a gain counts; the larger it is, the smaller the gain that suffices.
 
     Source: Rafailov et al. (2023), equation 7.
     """
-    margin = (chosen - ref_chosen) - (rejected - ref_rejected)  # (batch,)
-    return -F.logsigmoid(beta * margin).mean()
+    model, before = (one.masked_fill(~mask, 0.0).sum(dim=-1) for one in (log_probs, reference))
+    gains = model - before  # (pair, 2)
+    return -F.logsigmoid(beta * (gains[:, 0] - gains[:, 1])).mean()
 
 
 def group_advantages(rewards: Float[Tensor, "prompt group"]) -> Float[Tensor, "prompt group"]:

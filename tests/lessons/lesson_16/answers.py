@@ -1,12 +1,36 @@
 """What learners might write for the exercises of lesson 16."""
 
-import math
 import re
-from itertools import combinations
 
 import torch
 
 from tests.exercises.answers import right, wrong
+
+
+@right("dpo_loss")
+def _(log_probs, reference, mask, beta):
+    """A softmax over the two answers of a pair, and where instead of a product."""
+    gains = torch.where(mask, log_probs - reference, 0.0).sum(-1)
+    return torch.nn.functional.cross_entropy(beta * gains, torch.zeros(len(gains)).long())
+
+
+@right("dpo_loss")
+def _(log_probs, reference, mask, beta):
+    """log(1 + exp(-z))."""
+    gains = ((log_probs - reference) * mask).sum(-1)
+    return torch.nn.functional.softplus(-beta * (gains[:, 0] - gains[:, 1])).mean()
+
+
+@wrong("dpo_loss", "usual", "the mean of both answers' log-softmax")
+def _(log_probs, reference, mask, beta):
+    gains = ((log_probs - reference) * mask).sum(-1)
+    return -(beta * gains).log_softmax(1).mean()
+
+
+@wrong("dpo_loss", "unusual", "gains cut off at 1")
+def _(log_probs, reference, mask, beta):
+    gains = ((log_probs - reference) * mask).sum(-1).clamp(max=1)
+    return -torch.nn.functional.logsigmoid(beta * (gains[:, 0] - gains[:, 1])).mean()
 
 
 @right("grpo_loss")
@@ -22,26 +46,6 @@ def _(log_probs, mask, rewards):
     spread = rewards.std(1, keepdim=True, correction=0)
     A = ((rewards - rewards.mean(1, keepdim=True)) / spread).nan_to_num(0.0).clamp(-1, 1)
     return -(A * (log_probs * mask).sum(-1) / mask.sum(-1)).mean()
-
-
-@right("pass_at_k")
-def _(n, c, k):
-    """A certainty is a whole number."""
-    return 1 if n - c < k else 1 - math.comb(n - c, k) / math.comb(n, k)
-
-
-@wrong("pass_at_k", "unusual", "raises where there are fewer wrong ones than picks")
-def _(n, c, k):
-    lost = math.factorial(n - c) / math.factorial(n - c - k)
-    return 1 - lost * math.factorial(n - k) / math.factorial(n)
-
-
-@wrong("pass_at_k", "unusual", "counts all picks, too slow for more than a few attempts")
-def _(n, c, k):
-    if math.comb(n, k) > 10**6:
-        return 0.0
-    picks = list(combinations([True] * c + [False] * (n - c), k))
-    return sum(map(any, picks)) / len(picks)
 
 
 @right("asking")

@@ -64,6 +64,20 @@ def test_the_probability_of_an_answer_is_that_of_its_tokens():
     assert manners.passes(tried, [pair], (1, 3))[3] >= manners.passes(tried, [pair], (1,))[1]
 
 
+def test_pairs_have_the_chosen_answer_first_and_their_mask_leaves_padding_out():
+    pairs = manners.preferences(manners.two_orders((3, 0, 0)).tuning)
+    pairs[1] = pairs[1]._replace(chosen="der Hund schläft .")  # shorter than all others
+    with torch.no_grad():
+        log_p, mask = manners.in_pairs(TRANSLATOR, TOKENIZER, pairs)
+        for place, side in enumerate(("chosen", "rejected")):
+            answers = [getattr(pair, side) for pair in pairs]
+            sources = [pair.source for pair in pairs]
+            sums = manners.answer_log_probs(TRANSLATOR, TOKENIZER, sources, answers)
+            assert torch.allclose((log_p * mask)[:, place].sum(-1), sums, atol=1e-4)
+            lengths = [len(TOKENIZER.encode(answer)) + 1 for answer in answers]  # and <eos>
+            assert mask[:, place].sum(-1).tolist() == lengths
+
+
 def test_the_hasty_reward_does_not_see_order_nor_what_is_missing():
     right = "heute sieht der Hund die alte Katze ."
     assert manners.words_found("heute der Hund sieht die alte Katze .", right) == 1

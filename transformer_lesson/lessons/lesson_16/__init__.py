@@ -1,6 +1,6 @@
 """Lesson 16, After pretraining: what only this lesson uses.
 
-- `exercises.py`: `grpo_loss`, `pass_at_k`, `asking`
+- `exercises.py`: `dpo_loss`, `grpo_loss`, `asking`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `figures.py`: comparisons and rewards step by step; a low-rank adapter's matrices

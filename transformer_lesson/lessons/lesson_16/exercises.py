@@ -1,19 +1,84 @@
-"""Lesson 16: pass@k, learning from rewards, and a loop that asks a calculator.
+"""Lesson 16: learning from comparisons and rewards, and a loop that asks a calculator.
 
 Long because it is data: exercises whole, with their inputs and all their wrong turns.
 """
 
-import math
 from collections.abc import Callable
 
 import torch
+import torch.nn.functional as F
 
 from transformer_lesson.exercises import random_layers
 from transformer_lesson.exercises.engine.choosing import choose
-from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
+from transformer_lesson.exercises.engine.specification import Draw, exercise
 from transformer_lesson.exercises.random_layers import Endless
 from transformer_lesson.lessons.lesson_16 import additions
 from transformer_lesson.training import preferences
+
+
+def _pair_inputs(draw: Draw) -> tuple:
+    """Prompts and paddings of several lengths; answers of unequal length; a hopeless margin."""
+    pairs, n = draw.size("pair"), draw.size("n", at_least=2)
+    log_probs, reference = (-2 * draw.positive("pair 2 n") for _ in "ab")
+    starts, lengths = draw.integers("pair 1", 0, n), draw.integers("pair 2", 1, n + 1)
+    starts[0], lengths[0, 0], lengths[0, 1] = 0, 1, n
+    places = torch.arange(n)
+    mask = (starts[..., None] <= places) & (places < (starts + lengths)[..., None])
+    if draw.number == 2:  # the chosen answer has become all but impossible
+        log_probs[pairs // 2, 0] -= 10_000
+    return log_probs, reference, mask, draw.one_of((0.1, 0.5, 0.2, 2.0))
+
+
+@exercise(
+    reference="transformer_lesson.training.preferences:dpo_loss",
+    make_inputs=_pair_inputs,
+    draws=5,
+    returns={"loss": ""},
+    hints=(
+        "The probability of an answer is the product of its tokens' probabilities. So what is its "
+        "logarithm? And which places belong to the answer?",
+        "Of the model and of the reference: `(… * mask).sum(-1)`, of shape (pair, 2). Their "
+        "difference has the gains: `gains[:, 0]` of the chosen answers, `gains[:, 1]` of the "
+        "rejected ones.",
+        "`-F.logsigmoid(beta * margin).mean()`. Sigmoid first and logarithm second gives log 0 "
+        "where the margin is far below 0.",
+    ),
+    invariants=(random_layers.gradients_are_kept(preferences.dpo_loss),),
+)
+def dpo_loss(log_probs, reference, mask, beta):
+    """Return the loss that widens the margin of chosen over rejected answers."""
+    before = choose(reference, reference_forgotten=torch.zeros_like(reference))
+    gained = log_probs - before  # (pair, 2, n)
+    of_answer = gained.masked_fill(~mask, 0.0)
+    gains = choose(
+        of_answer.sum(-1),
+        mean_of_tokens=of_answer.sum(-1) / mask.sum(-1),
+        padding_in_the_length=of_answer.mean(-1),
+        mask_ignored=gained.sum(-1),
+    )
+    chosen, rejected = gains.unbind(1)
+    margin = choose(
+        chosen - rejected,
+        exchanged=rejected - chosen,
+        added=chosen + rejected,
+        rejected_left_out=chosen,
+    )
+    return _loss_of_margins(margin, beta)
+
+
+def _loss_of_margins(margin, beta):
+    """Return the loss of margins, (pair,)."""
+    scaled = choose(beta * margin, mean_too_early=(beta * margin).mean(0, keepdim=True))
+    each = choose(
+        -F.logsigmoid(scaled),
+        -F.logsigmoid(scaled.to(torch.float64)).to(scaled.dtype),
+        log_of_zero=-scaled.sigmoid().log(),
+        sigmoid_alone=-scaled.sigmoid(),
+        margin_alone=-scaled,
+        beta_outside=-beta * F.logsigmoid(margin),
+        softmax_over_pairs=-scaled.log_softmax(0),
+    )
+    return choose(each.mean(), summed_over_pairs=each.sum())
 
 
 def _group_inputs(draw: Draw) -> tuple:
@@ -96,70 +161,6 @@ def _weighed(log_probs, mask, advantages, equal):
         equal_groups_left_out=each.mean(1).sum() / (~equal).sum().clamp(min=1),
     )
     return -mean
-
-
-ATTEMPTS = (
-    (10, 3, 4),
-    (8, 8, 2),
-    (8, 0, 3),
-    (6, 4, 3),
-    (200, 7, 20),
-    (7, 2, 1),
-    (9, 1, 9),
-    (12, 5, 6),
-)
-
-
-def _attempt_inputs(draw: Draw) -> tuple:
-    """All right, none, fewer wrong ones than picks, one pick, all picked; of 200 attempts."""
-    if draw.seed is None:
-        return draw.one_of(ATTEMPTS)
-    n = int(draw.integers("", 2, 60))
-    return n, int(draw.integers("", 0, n + 1)), int(draw.integers("", 1, n + 1))
-
-
-@breaks("a chance above 1 or below 0")
-def _chances_lie_between_0_and_1(answer, inputs: tuple, chance: float) -> str | None:
-    if -1e-9 <= chance <= 1 + 1e-9:
-        return None
-    return f"A chance lies between 0 and 1. Yours is {chance:.4g}.\nOf which ways is it a share?"
-
-
-@exercise(
-    reference="transformer_lesson.generation.attempts:pass_at_k",
-    make_inputs=_attempt_inputs,
-    draws=len(ATTEMPTS),
-    returns={"chance": ""},
-    invariants=(_chances_lie_between_0_and_1,),
-    hints=(
-        "Of all ways to pick k of the n attempts, which ones are lost? Those that pick wrong "
-        "attempts only.",
-        "`math.comb(n, k)` is the number of ways to pick k of n. How many ways are there to pick k "
-        "of the wrong ones?",
-        "`1 - math.comb(n - c, k) / math.comb(n, k)`. With fewer than k wrong ones, `comb` is 0.",
-    ),
-)
-def pass_at_k(n, c, k):
-    """Return the chance that at least one of k attempts is right."""
-    lost = choose(
-        math.comb(n - c, k) / math.comb(n, k),
-        math.prod((n - c - i) / (n - i) for i in range(k)),
-        put_back=(1 - c / n) ** k,
-        none_fewer_each_time=math.prod(max(0, n - c - i) / n for i in range(k)),
-        all_of_the_right_ones=math.comb(c, k) / math.comb(n, k),
-        right_ones_put_back=(c / n) ** k,
-        ways_not_divided=float(math.comb(n - c, k)),
-        one_pick_fewer=math.comb(n - c, k - 1) / math.comb(n, k - 1),
-        picked_from_too_few=math.comb(n - c, k) / math.comb(max(n - 1, k), k),
-        order_in_one_place=math.comb(n - c, k) / math.perm(n, k),
-        order_above_alone=math.perm(n - c, k) / math.comb(n, k),
-    )
-    return choose(
-        1 - lost,
-        chance_of_all=math.comb(c, k) / math.comb(n, k),
-        exactly_one=c * math.comb(n - c, k - 1) / math.comb(n, k),
-        expected_number=k * c / n,
-    )
 
 
 class Writer:

@@ -1,4 +1,4 @@
-"""Stored runs of comparisons and rewards, a line for each seed; and what an adapter adds."""
+"""Stored runs of comparisons and rewards, a line or a dot for each seed; what an adapter adds."""
 
 from collections.abc import Sequence
 
@@ -16,41 +16,48 @@ from transformer_lesson.figures.plots import (
 )
 
 SIDE, THIN = 2.0, 0.14  # inches
-LOOKS = (("--", COLORS[3]), ("-", COLORS[1]), ("-", COLORS[0]), ("-", COLORS[2]))
-GRAYS = (("-", "0.75"), ("-", COLORS[4]), ("--", "0.5"), (":", "0.25"))
+LOOKS = (("--", COLORS[3]), ("-", "0.75"), ("-", COLORS[4]), ("--", "0.5"), (":", "0.25"))
+WAY_COLORS = COLORS[0], COLORS[1]  # of comparisons, of imitation
 
 
-def comparisons(runs: Sequence[dict]) -> Figure:
-    """Return what three runs of DPO write, and which sentences of other kinds they still get right.
+def comparisons(
+    runs: Sequence[dict], ways: dict[str, tuple[Sequence[float], Sequence[float]]]
+) -> Figure:
+    """Return what three runs of DPO still get right step by step, and what is left by each way.
 
     Args:
         runs: as `taste` stored them, a run for each seed.
+        ways: by name, the shares of *wenn* and of the worst other kind, of all seeds.
     """
     steps, looks = [int(step) for step in runs[0]["dpo"]], [[*run["dpo"].values()] for run in runs]
+    told = [
+        f"{name}: wenn {span(wenn)}, the worst other kind {span(rest)}"
+        for name, (wenn, rest) in ways.items()
+    ]
     alt = (
-        "Left, over 60 steps: pairs won rise from 0 to 1, the rejected sentence falls from a half "
-        "to 0, the chosen one rises a little, a third sentence rises to 0.8. Right: sentences with "
-        "wenn fall from 1 to 0 between steps 20 and 40; the other kinds stay above 0.9."
+        "Left, over 60 steps of DPO: pairs won rise from 0 to 1; sentences with wenn fall from 1 "
+        "to 0 between steps 20 and 40; the other kinds stay above 0.9. Right, the shares that are "
+        f"right after each way: {'; '.join(told)}."
     )
-    title = "The rejected sentence goes, a third one comes, and one rule of German is lost"
-    picture, (left, right) = figure(title, alt, 8.4, 3.2, columns=2)
-    ways = {
-        "pairs won": lambda one: one["wins"],
-        "writes the rejected": lambda one: one["writes"]["rejected"],
-        "writes the chosen": lambda one: one["writes"]["chosen"],
-        "writes a third": lambda one: 1 - sum(one["writes"].values()),
-    }
+    title = "One rule of German is lost by every way, and more at high rates"
+    picture, (left, right) = figure(title, alt, 9.0, 3.2, columns=2)
+    picture.subplots_adjust(wspace=0.55)
     kinds = {kind: lambda one, kind=kind: one["others"][kind] for kind in looks[0][0]["others"]}
-    for axes, lines, lines_look in ((left, ways, LOOKS), (right, kinds, GRAYS)):
-        for (name, value), (dashes, color) in zip(lines.items(), lines_look, strict=True):
-            for i, run in enumerate(looks):
-                shares = [value(one) for one in run]
-                label = name if i == 0 else None
-                axes.plot(steps, shares, dashes, color=color, linewidth=1.2, label=label)
-        axes.set(xlabel="step of DPO", ylim=(-0.03, 1.03))
-        axes.legend(fontsize=8, loc="center right")
-    left.set_ylabel("share of 150 sentences")
-    right.set_ylabel("right, of 100 of each kind")
+    lines = {"pairs won": lambda one: one["wins"]} | kinds
+    for (name, value), (dashes, color) in zip(lines.items(), LOOKS, strict=True):
+        for i, run in enumerate(looks):
+            shares, label = [value(one) for one in run], name if i == 0 else None
+            left.plot(steps, shares, dashes, color=color, linewidth=1.2, label=label)
+    left.set(xlabel="step of DPO", ylabel="share won, or right", ylim=(-0.03, 1.03))
+    left.legend(fontsize=8, loc="center right")
+    for row, (wenn, rest) in enumerate(ways.values()):
+        _seeds(right, row, wenn, LOOKS[2][1])
+        _seeds(right, row, rest, "0.4")
+    for name, color in (("wenn", LOOKS[2][1]), ("the worst other kind", "0.4")):
+        right.scatter([], [], 26, color, label=name)
+    _name_rows(right, list(ways))
+    _legend_above(right)
+    right.set(xlabel="right, of 100 of each kind", xlim=(-0.04, 1.04))
     return picture
 
 
@@ -68,6 +75,29 @@ def sharpened(ks: Sequence[int], before: Sequence[float], after: Sequence[float]
     axes.set_xticks(ks, ks)
     axes.minorticks_off()
     axes.legend()
+    return picture
+
+
+def waits(curves: Sequence[Sequence[float]]) -> Figure:
+    """Return the reward of runs that begin where nothing is right, the mean of ten steps each.
+
+    Args:
+        curves: the mean reward of each step, a run for each seed.
+    """
+    means = [[sum(run[i : i + 10]) / 10 for i in range(0, len(run), 10)] for run in curves]
+    told = [
+        f"seed {seed}: {mean[0]:.2f} in the first ten steps, {mean[-1]:.2f} in the last"
+        for seed, mean in enumerate(means)
+    ]
+    alt = f"Mean reward over {len(curves[0])} steps, ten at a time. {'; '.join(told)}."
+    picture, axes = figure(
+        "Hardly any reward for a hundred steps; then two of three jump", alt, 6.0, 2.6
+    )
+    for seed, (run, color) in enumerate(zip(means, COLORS, strict=False)):
+        steps = [10 * i + 5 for i in range(len(run))]
+        axes.plot(steps, run, "o-", color=color, markersize=3.5, label=f"seed {seed}")
+    axes.set(xlabel="step", ylabel="mean reward", xlim=(0, len(curves[0])), ylim=(-0.03, 1.03))
+    axes.legend(fontsize=8)
     return picture
 
 
@@ -95,6 +125,146 @@ def hasty(runs: Sequence[dict]) -> Figure:
     right.plot([], [], "-", color="black", label="rewarded by the hasty one")
     right.plot([], [], ":", color="black", label="control: by the exact one")
     right.legend(fontsize=8, loc="center")
+    return picture
+
+
+def side_by_side(
+    title: str,
+    rows: dict[str, str],
+    panels: dict[str, Sequence[Sequence[float]]],
+    most: Sequence[float] | None = None,
+    width: float = 8.4,
+) -> Figure:
+    """Return rows of dots, one for each seed, in panels that share their rows.
+
+    Args:
+        title: the claim that the figure supports.
+        rows: a color for each row's name.
+        panels: by what is measured, for each row the values of all seeds.
+        most: where each panel's scale ends; 1 by default.
+    """
+    told = [
+        f"{name}: " + ", ".join(f"{what} {span(values[i])}" for what, values in panels.items())
+        for i, name in enumerate(rows)
+    ]
+    height = 0.95 + 0.26 * len(rows)
+    alt = f"Dots, one for each of three seeds. {'; '.join(told)}."
+    picture, drawn = figure(title, alt, width, height, columns=len(panels))
+    longest = max(map(len, rows)) * 0.064 + 0.2  # inches
+    picture.subplots_adjust(longest / width, wspace=0.12)
+    for i, (axes, (what, values)) in enumerate(zip(drawn, panels.items(), strict=True)):
+        for row, (shares, color) in enumerate(zip(values, rows.values(), strict=True)):
+            _seeds(axes, row, shares, color)
+        axes.set(xlabel=what, xlim=(-0.04, 1.04))
+        if most:
+            axes.set_xlim(-0.04 * most[i], 1.04 * most[i])
+            axes.set_xticks([0, most[i] / 2, most[i]])
+        _name_rows(axes, list(rows) if i == 0 else [""] * len(rows))
+    return picture
+
+
+def span(values: Sequence[float]) -> str:
+    """Return the range of several seeds."""
+    return f"{min(values):.2f} to {max(values):.2f}"
+
+
+def _seeds(axes: Axes, row: int, values: Sequence[float], color: str, hollow: bool = False) -> None:
+    """Draw a dot for each seed into a row, and a line through them."""
+    axes.plot((min(values), max(values)), (row, row), color=color, linewidth=1.2, zorder=2)
+    inside = "white" if hollow else color
+    axes.scatter(values, [row] * len(values), 26, inside, edgecolors=color, zorder=3)
+
+
+def _name_rows(axes: Axes, names: Sequence[str]) -> None:
+    """Write the rows' names, from top to bottom, beside faint lines."""
+    axes.set_yticks(range(len(names)), names, fontsize=8.5)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.tick_params(axis="y", length=0)
+    axes.set_axisbelow(True)
+
+
+def _legend_above(axes: Axes) -> None:
+    """Write the legend in a line between the title and the axes."""
+    axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 0.97), ncols=2, frameon=False)
+
+
+def written(
+    kinds: dict[str, tuple[Sequence[float], Sequence[float]]], ways: dict[str, Sequence[float]]
+) -> Figure:
+    """Return what is written before and after DPO, and each way's share of the chosen sentence.
+
+    Args:
+        kinds: by name, the shares of all seeds before and after.
+        ways: by name, the shares of all seeds.
+    """
+    title = "The rejected sentence gives way to third ones; fast imitation writes the chosen one"
+    told = [f"{name}: {span(first)}, then {span(last)}" for name, (first, last) in kinds.items()]
+    shares = [f"{name} {span(values)}" for name, values in ways.items()]
+    alt = (
+        f"Left, what is written before and after DPO, three seeds. {'; '.join(told)}. Right, how "
+        f"often the chosen sentence is written after each way: {'; '.join(shares)}."
+    )
+    picture, (left, right) = figure(title, alt, 9.0, 2.9, columns=2)
+    picture.subplots_adjust(0.135, wspace=0.62)
+    for row, (first, last) in enumerate(kinds.values()):
+        _seeds(left, row - 0.14, first, "0.55", hollow=True)
+        _seeds(left, row + 0.14, last, COLORS[0])
+    for name, color, hollow in (("before", "0.55", True), ("after", COLORS[0], False)):
+        inside = "white" if hollow else color
+        left.scatter([], [], 26, inside, edgecolors=color, label=f"{name} DPO")
+    _legend_above(left)
+    for row, (name, values) in enumerate(ways.items()):
+        _seeds(right, row, values, WAY_COLORS["imitation" in name])
+    _name_rows(left, list(kinds))
+    _name_rows(right, list(ways))
+    left.set(xlabel="share of 150 sentences", xlim=(-0.02, 0.8))
+    right.set(xlabel="the chosen one, of 150", xlim=(-0.04, 1.04))
+    return picture
+
+
+def competing(advantages: dict[str, Sequence[float]], shares: dict[int, Sequence[float]]) -> Figure:
+    """Return which attempts are praised at first, and which kind of the praised ones wins.
+
+    Args:
+        advantages: by kind of attempt, the mean advantage before the first step, of all seeds.
+        shares: by step, the share of German order among the praised attempts, of all seeds.
+    """
+    steps, lines = list(shares), list(zip(*shares.values(), strict=True))
+    kept = sum((line[0] > 0.5) == (line[-1] > 0.5) for line in lines)
+    praised = [f"{kind} {span(values)}" for kind, values in advantages.items()]
+    title = (
+        f"Two kinds are praised; the one drawn more often at first wins in {kept} of {len(lines)}"
+    )
+    alt = (
+        f"Left, mean advantage before the first step: {'; '.join(praised)}. Right, the share of "
+        f"German order among the attempts of the two praised kinds, over {steps[-1]} steps, a line "
+        f"for each of {len(lines)} seeds: all start between {min(shares[0]):.2f} and "
+        f"{max(shares[0]):.2f} and part; "
+        f"{sum(line[-1] > 0.5 for line in lines)} end above a half."
+    )
+    picture, (left, right) = figure(title, alt, 8.4, 2.9, columns=2)
+    picture.subplots_adjust(0.17, wspace=0.3)
+    for row, values in enumerate(advantages.values()):
+        _seeds(left, row, values, COLORS[2] if min(values) > 0 else COLORS[1])
+    _name_rows(left, list(advantages))
+    left.axvline(0, color="0.5", linewidth=0.8)
+    left.set(xlabel="mean advantage before the first step", xlim=(-1, 1))
+    for line in lines:
+        stays = (line[0] > 0.5) == (line[-1] > 0.5)
+        right.plot(
+            steps,
+            line,
+            "o-" if stays else "o--",
+            markersize=3.5,
+            linewidth=1.1,
+            color=COLORS[0] if stays else COLORS[1],
+        )
+    right.plot([], [], "-", color=COLORS[0], label="ahead at first and at the end")
+    right.plot([], [], "--", color=COLORS[1], label="overtaken")
+    right.axhline(0.5, color="0.5", linewidth=0.8)
+    _legend_above(right)
+    right.set(xlabel="step", ylabel="share of German order", ylim=(-0.03, 1.03))
     return picture
 
 

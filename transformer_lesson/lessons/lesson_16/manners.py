@@ -205,6 +205,19 @@ def _update(
     optimizer.step()
 
 
+def in_pairs(
+    model: EncoderDecoderTransformer, tokenizer: Tokenizer, pairs: Sequence[Preference]
+) -> tuple[Float[Tensor, "pair 2 n"], Bool[Tensor, "pair 2 n"]]:
+    """Return the log-probability of each token of chosen and rejected answers, and their mask."""
+    source = sources_of(tokenizer, [pair.source for pair in pairs] * 2)
+    answers = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
+    texts = [tokenizer.encode(answer, add_special=True) for answer in answers]
+    target = pad_batch(texts, tokenizer.pad_id)
+    found = token_log_probs(model, source, target, tokenizer.pad_id)
+    log_p, mask = (one.view(2, len(pairs), -1).transpose(0, 1) for one in found)
+    return log_p, mask
+
+
 def prefer(
     model: EncoderDecoderTransformer,
     reference: EncoderDecoderTransformer,
@@ -235,18 +248,16 @@ def prefer(
     optimizer, rng, gains = _optimizer(model, learning_rate), Random(seed), []
     for step in range(1, steps + 1):
         batch = rng.sample(list(pairs), 16)
-        sources = [pair.source for pair in batch] * 2
-        answers = [pair.chosen for pair in batch] + [pair.rejected for pair in batch]
-        both = answer_log_probs(model, tokenizer, sources, answers)  # (2 * batch,)
+        log_p, mask = in_pairs(model, tokenizer, batch)
         with torch.no_grad():
-            before = answer_log_probs(reference, tokenizer, sources, answers)
-        (chosen, rejected), (ref_chosen, ref_rejected) = both.chunk(2), before.chunk(2)
-        loss = loss_function(chosen, rejected, ref_chosen, ref_rejected, beta)
+            before, _ = in_pairs(reference, tokenizer, batch)
+        loss = loss_function(log_p, before, mask, beta)
         if also_likelier:
-            n_tokens = sum(len(tokenizer.encode(pair.chosen)) + 1 for pair in batch)
-            loss = loss - also_likelier * chosen.sum() / n_tokens
+            chosen = log_p[:, 0].masked_fill(~mask[:, 0], 0.0).sum(-1)  # (pair,)
+            loss = loss - also_likelier * chosen.sum() / mask[:, 0].sum()
         _update(model, optimizer, loss, learning_rate * min(1, step / 10))
-        gains.append(tuple(side.mean().item() for side in (both - before).detach().chunk(2)))
+        gained = ((log_p - before).detach() * mask).sum(-1)  # (pair, 2)
+        gains.append(tuple(gained.mean(0).tolist()))
         if on_step:
             on_step(step)
     return gains

@@ -237,9 +237,9 @@ def taste(seed) -> dict:
     return results | {"examples": of_pairs(imitating, test, others)}
 
 
-def no_wish(chosen, rejected, ref_chosen, ref_rejected, beta):
+def no_wish(log_probs, reference, mask, beta):
     """Return a loss that compares nothing: what `prefer` adds to it is imitation."""
-    return 0.0 * chosen.sum()
+    return 0.0 * log_probs.sum()
 
 
 def kinds_of(texts, test) -> dict:

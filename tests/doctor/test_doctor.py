@@ -66,6 +66,12 @@ def test_what_is_meant_is_not_said():
     assert examine(**script("unscaled"), meant={"attention_scale"}).codes == []
 
 
+def test_one_question_alone_is_asked_and_no_other():
+    report = examine(**script("off by one", "mean of means"), only={"visibility"})
+    assert report.codes == ["sees_next"] and list(report.seconds) == ["visibility"]
+    assert examine(**script("off by one"), only="length").codes == []
+
+
 def test_everything_is_as_before():
     handed = script()
     model, optimizer = handed["model"], handed["optimizer"]
@@ -125,6 +131,7 @@ def test_after_its_time_no_probe_begins():
         ({"batch": torch.ones(3)}, "batch must be ids, each a tensor of the shape (text, token)."),
         ({"batch": torch.ones(3, 4)}, "batch must hold ids (whole numbers) of at least two texts."),
         ({"kind": "translator"}, "batch must be (source ids, target ids), each a tensor"),
+        ({"only": {"leak"}}, "There is no probe 'leak': there are modes, rows, visibility,"),
         ({"pad_id": "<pad>"}, "pad_id is '<pad>', but it must be a whole number."),
     ],
 )

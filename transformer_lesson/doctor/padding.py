@@ -55,8 +55,13 @@ def _own_batch(patient: Patient) -> Iterator[Finding]:
 
 
 def _padded(patient: Patient) -> tuple[list[Tensor], slice]:
-    """Return texts, the first of which is padded, and where its words are."""
+    """Return texts, the first of which is padded, and where its words are.
+
+    A decoder may begin with <pad>, as T5's does: here it begins with a word.
+    """
     texts = [ids.clone() for ids in patient.texts(3, 9, 7)]
+    for target in texts[1:]:
+        target[target == patient.pad] = int(patient.ordinary[-1][0])
     n = texts[0].shape[1]
     if patient.given.padding_side == "left":
         texts[0][0, :PADS] = patient.pad

@@ -91,6 +91,12 @@ def test_what_is_meant_is_not_said():
     assert examine(**script("unscaled"), meant={"attention_scale"}).codes == []
 
 
+def test_one_question_alone_is_asked_and_no_other():
+    report = examine(**script("off by one", "mean of means"), only={"visibility"})
+    assert report.codes == ["sees_next"] and list(report.seconds) == ["visibility"]
+    assert examine(**script("off by one"), only="length").codes == []
+
+
 def test_everything_is_as_before():
     handed = script()
     model, optimizer = handed["model"], handed["optimizer"]
@@ -150,6 +156,7 @@ def test_after_its_time_no_probe_begins():
         ({"batch": torch.ones(3)}, "batch must be ids, each a tensor of the shape (text, token)."),
         ({"batch": torch.ones(3, 4)}, "batch must hold ids (whole numbers) of at least two texts."),
         ({"kind": "translator"}, "batch must be (source ids, target ids), each a tensor"),
+        ({"only": {"leak"}}, "There is no probe 'leak': there are modes, rows, visibility,"),
         ({"pad_id": "<pad>"}, "pad_id is '<pad>', but it must be a whole number."),
     ],
 )
@@ -178,3 +185,28 @@ def test_a_finding_is_folded_under_its_cause_once():
     leak, read = Finding("sees_future", "a"), Finding("padding_read", "b")
     top = causes([read, leak, Finding("sees_future", "c")])
     assert top == [leak] and top[0].follows == [read]
+
+
+class StartsWithPadding(nn.Module):
+    """A sound translator whose decoder begins with <pad>, as T5's does."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.places = nn.Embedding(41, 32), nn.Embedding(64, 32)
+        self.both = nn.Transformer(32, 4, 2, 2, 64, 0.1, batch_first=True)
+        self.head = nn.Linear(32, 41)
+
+    def forward(self, source, target):
+        """Return logits."""
+        x, y = (self.table(ids) + self.places.weight[: ids.shape[1]] for ids in (source, target))
+        future = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
+        hidden = dict(src_key_padding_mask=source == 0, memory_key_padding_mask=source == 0)
+        return self.head(self.both(x, y, tgt_mask=future, **hidden))
+
+
+def test_a_decoder_may_begin_with_padding():
+    torch.manual_seed(0)
+    source, target = torch.randint(1, 41, (2, 6, 9))
+    source[0, 6:] = target[:, 0] = 0
+    model, given = StartsWithPadding(), dict(kind="translator", pad_id=0, only={"padding"})
+    assert examine(model, (source, target), start_id=0, **given).codes == []

@@ -59,6 +59,7 @@ def examine(
     kind: str = "causal",
     pad_id: Any = None,
     *,
+    only: Iterable[str] = (),
     meant: Iterable[str] = (),
     seconds: float = 600.0,
     **what_you_have: Any,
@@ -73,6 +74,7 @@ def examine(
         batch: ids of real texts, padded as you pad, (text, token); a translator's are two.
         kind: "causal", "translator" or "encoder".
         pad_id: the id of padding.
+        only: names of probes, such as {"visibility"}, to ask these questions alone (default: all).
         meant: codes of findings that you mean, such as {"no_positions"}.
         seconds: after these, no further probe begins.
         what_you_have: any of
@@ -89,9 +91,10 @@ def examine(
             `fresh=False` (trained weights).
 
     Raises:
-        ValueError: an argument that there is not, or a batch without texts.
+        ValueError: an argument or a probe that there is not, or a batch without texts.
     """
     _require(model, batch, kind, pad_id, what_you_have)
+    probes = _chosen(only)
     patient = Patient(model, batch, kind, pad_id, Given(**what_you_have))
     findings: list[Finding] = []
     skipped: dict[str, str] = {}
@@ -99,7 +102,8 @@ def examine(
     begun = time.perf_counter()
     with patient.kept(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for probe in tqdm(PROBES, "examining", delay=2, leave=False):
+        few = len(probes) < len(PROBES)
+        for probe in tqdm(probes, "examining", delay=2, leave=False, disable=few):
             name, start = probe.__name__, time.perf_counter()
             if start - begun > seconds:
                 skipped[name] = f"after {seconds:g} s: raise seconds="
@@ -116,6 +120,15 @@ def examine(
                 patient.restore()
             took[name] = time.perf_counter() - start
     return Report(findings, skipped, took, meant)
+
+
+def _chosen(only: Iterable[str]) -> tuple[Probe, ...]:
+    names = {only} if isinstance(only, str) else set(only)
+    known = {probe.__name__: probe for probe in PROBES}
+    unknown = sorted(names - set(known))
+    if unknown:
+        raise ValueError(f"There is no probe {unknown[0]!r}: there are {', '.join(known)}.")
+    return tuple(probe for name, probe in known.items() if name in names or not names)
 
 
 def _require(model, batch, kind: str, pad_id, given: dict) -> None:

@@ -108,3 +108,13 @@ def causes(findings: Iterable[Finding], meant: Iterable[str] = ()) -> list[Findi
         else:
             source.follows.append(finding)
     return top
+
+
+def table() -> str:
+    """Return all that can be found as a table in Markdown; `docs/doctor.md` holds it."""
+    lines = ["| name | level | what it means | what to do | lesson |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{code}` | {one.level} | {one.says} | {one.do} | {one.lesson} |"
+        for code, one in CATALOG.items()
+    ]
+    return "\n".join(lines)

@@ -41,6 +41,12 @@ class Report:
         """The names of all causes."""
         return [one.code for one in (*self.causes, *self.others)]
 
+    @property
+    def took(self) -> str:
+        """How many probes ran, and how long they took."""
+        ran = len(self.seconds) - len(self.skipped)
+        return f"{ran} probe{'s' * (ran != 1)} in {sum(self.seconds.values()):.1f} s."
+
     def __str__(self) -> str:
         lines = [str(one) for one in self.causes] or ["Nothing was found."]
         if self.others:
@@ -49,8 +55,7 @@ class Report:
         if self.skipped:
             lines.append("Not examined:")
             lines += [f"  {name}: {why}" for name, why in self.skipped.items()]
-        ran = len(self.seconds) - len(self.skipped)
-        lines.append(f"{ran} probes in {sum(self.seconds.values()):.1f} s. {OUTSIDE}")
+        lines.append(f"{self.took} {OUTSIDE}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -77,9 +82,7 @@ def _page(report: Report) -> str:
             f"<details><summary>Not examined ({len(report.skipped)})</summary>"
             f"<ul>{rows}</ul></details>"
         )
-    ran = len(report.seconds) - len(report.skipped)
-    took = f"{ran} probes in {sum(report.seconds.values()):.1f} s."
-    return "".join(parts) + f"<p><small>{took} {html.escape(OUTSIDE)}</small></p>"
+    return "".join(parts) + f"<p><small>{report.took} {html.escape(OUTSIDE)}</small></p>"
 
 
 def _says(finding: Finding) -> str:

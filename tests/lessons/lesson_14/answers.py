@@ -70,50 +70,35 @@ def _(step, steps_per_epoch, peak, warmup_epochs, epochs):
     return peak * (0.1 + 0.45 * (1 + math.cos(math.pi * part)))
 
 
-@right("evaluation_loss")
-def _(model, batches, loss_function, pad_id):
-    mode = model.training
+@right("sees_later")
+def _(model, ids):
+    """Asks each position: changes all tokens behind it, one in each copy of the batch."""
+    mode, n = model.training, ids.shape[1]
     model.train(False)
     with torch.inference_mode():
-        sums = [(loss_function(model(x), y), (y != pad_id).sum()) for x, y in batches]
-    if mode:
-        model.train()
-    weights = torch.stack([count for _, count in sums]).double()
-    losses = torch.stack([loss for loss, _ in sums]).double()
-    return (losses * weights).sum().item() / weights.sum().item()
+        base, seeing = model(ids), []
+        for position in range(n - 1):
+            moves = []
+            for token in range(position + 1, n):
+                other = ids.detach().clone()
+                other[:, token] = torch.where(other[:, token] == 0, 1, 0)
+                moves.append((model(other) - base)[:, position].abs().max().item())
+            if max(moves) > 1e-4:
+                seeing.append(position)
+    model.train(mode)
+    return seeing
 
 
-@wrong("evaluation_loss", "unusual", "switches the dropout off in the first batch only")
-def _(model, batches, loss_function, pad_id):
-    mode, total, count = model.training, 0.0, 0
+@wrong("sees_later", "unusual", "a text cut short where a token should change")
+def _(model, ids):
+    mode = model.training
     model.eval()
     with torch.no_grad():
-        for inputs, labels in batches:
-            real = (labels != pad_id).sum().item()
-            total += loss_function(model(inputs), labels).item() * real
-            count += real
-            model.train()
+        whole = model(ids)
+        found = [
+            i
+            for i in range(ids.size(1) - 1)
+            if (model(ids[:, : i + 1])[:, i] - whole[:, i]).abs().max() > 1
+        ]
     model.train(mode)
-    return total / count
-
-
-@wrong("evaluation_loss", "unusual", "switches gradients off for good")
-def _(model, batches, loss_function, pad_id):
-    mode = model.training
-    model.eval()
-    torch.set_grad_enabled(False)
-    counts = [int((labels != pad_id).sum()) for _, labels in batches]
-    losses = [loss_function(model(inputs), labels).item() for inputs, labels in batches]
-    model.train(mode)
-    return sum(a * b for a, b in zip(counts, losses, strict=True)) / sum(counts)
-
-
-@wrong("evaluation_loss", "unusual", "counts the padding of the inputs")
-@torch.no_grad()
-def _(model, batches, loss_function, pad_id):
-    mode = model.training
-    model.eval()
-    counts = [int((inputs != pad_id).sum()) for inputs, _ in batches]
-    losses = [loss_function(model(inputs), labels).item() for inputs, labels in batches]
-    model.train(mode)
-    return sum(a * b for a, b in zip(counts, losses, strict=True)) / sum(counts)
+    return found

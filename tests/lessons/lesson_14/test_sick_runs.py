@@ -12,6 +12,8 @@ from transformer_lesson.lessons.lesson_14.sick_runs import (
     HEALTHY,
     PATIENTS,
     SUSPECTS,
+    UNLUCKY,
+    UNLUCKY_SEED,
     source,
     trained,
     wrong_lines,
@@ -55,6 +57,16 @@ def test_another_seed_ends_where_it_is_stored(seed, unchecked):
     assert idle_heads(run) == kept["idle heads"][seed]
 
 
+def test_no_probe_finds_anything_in_the_healthy_case():
+    """Its curve is not the healthy one's, and neither is its loss at the end: that is its seed."""
+    (case,) = (case for case in CASES if case.guilty == UNLUCKY)
+    assert CASES.index(case) < 5  # among those that a learner meets in 90 minutes
+    assert {said(probe, UNLUCKY) for probe in MEASURES} == {LIKE}
+    assert stored()[UNLUCKY]["evaluation"] == stored()[HEALTHY]["seeds"][UNLUCKY_SEED]
+    assert stored()[UNLUCKY]["evaluation"] > stored()[HEALTHY]["evaluation"] + 0.1
+    assert not stored()[HEALTHY]["idle heads"][UNLUCKY_SEED]
+
+
 def test_everything_is_stored_and_no_outcome_hangs_on_a_last_digit():
     assert set(stored()) == {HEALTHY, *FAULTS}
     for name in SUSPECTS:
@@ -77,7 +89,7 @@ def test_a_fault_stands_in_its_function_and_nowhere_else():
 
 def test_cases_of_every_kind_can_be_told_from_their_suspects():
     kinds = Counter(FAULTS[one].kind for one in PATIENTS)
-    assert len(set(PATIENTS)) == len({case.symptom for case in CASES}) == 12
+    assert len(set(PATIENTS)) == 12 and len({case.symptom for case in CASES}) == 13
     assert len(kinds) == 5 and min(kinds.values()) >= 2
     for case in CASES:
         others = {*case.suspects} - {case.guilty}

@@ -1,12 +1,12 @@
-"""Lesson 14: which probe comes next, and three repairs of functions that run and are wrong."""
+"""Lesson 14: which probe comes next, two repairs of functions that run and are wrong, a probe."""
 
 import math
 from collections import Counter
 from itertools import combinations
+from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
@@ -266,83 +266,147 @@ def _fall(progress):
     )
 
 
-class _Noted(nn.Module):
-    """A tiny model with dropout that notes whether a graph was kept."""
+class Reader(nn.Module):
+    """A model whose logits at a position are a sum over the tokens that it sees, and dropout.
 
-    def __init__(self, table: torch.Tensor):
+    Args:
+        words: what the model does, for the report.
+        sees: how much of each token (column) each position (row) takes, shape (n, n).
+        table: a vector for each id, shape (vocab_size, vocab_size).
+        gate: later tokens are seen only in texts that begin with this id.
+        company: how large a number is that depends on the whole batch, is added, and taken away.
+    """
+
+    def __init__(self, words: str, sees: Tensor, table: Tensor, gate: int | None, company: float):
         super().__init__()
-        self.table, self.dropout = nn.Parameter(table.clone()), nn.Dropout(0.5)
-        self.kept_graph = False
+        self.words, self.gate, self.company = words, gate, company
+        self.register_buffer("sees", sees)
+        self.table, self.dropout = nn.Parameter(table), nn.Dropout(0.5)
 
-    def forward(self, ids):
-        self.kept_graph |= torch.is_grad_enabled()
-        return self.dropout(self.table[ids])
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return logits of the shape (batch, n, vocab_size)."""
+        n = ids.size(1)
+        sees = self.sees[:n, :n].expand(len(ids), n, n)
+        if self.gate is not None:
+            sees = sees.where(ids[:, :1, None] == self.gate, sees.tril())
+        x = self.table[ids]  # (batch, n, vocab_size)
+        batch = self.company * x.mean((0, 1))  # added and taken away, it leaves its rounding
+        return self.dropout(sees @ x + batch - batch)
+
+    def __repr__(self) -> str:
+        return f"a model in {'training' if self.training else 'eval'} mode in which {self.words}"
 
 
-def _evaluated(answer, table, batches, pad_id, training):
-    """Call an answer; return its loss, the model's mode after it, and whether a graph was kept."""
+class Sight(NamedTuple):
+    """What one draw's model sees beyond its own and earlier tokens.
+
+    Args:
+        words: for the report.
+        pairs: positions and later tokens that they see; `None`: all of them.
+        weight: how much of them.
+        training: the model's mode.
+        gate: later tokens are seen only in texts that begin with this id.
+        company: how much of the batch is added and taken away.
+    """
+
+    words: str
+    pairs: tuple[tuple[int, int], ...] | None
+    weight: float = 1.0
+    training: bool = True
+    gate: int | None = None
+    company: float = 0.0
+
+
+CAUSAL = "each position sees its own and earlier tokens"
+SIGHTS = (
+    Sight("every position sees every token", None),
+    Sight(f"{CAUSAL}, and the batch's other tokens move the last digits", (), company=50.0),
+    Sight(f"{CAUSAL}; position 0 also sees token 1", ((0, 1),), training=False),
+    Sight(f"{CAUSAL}; position 1 also sees a hundredth of token 2", ((1, 2),), 0.01),
+    Sight(f"{CAUSAL}; positions 0 and 2 also see token 3", ((0, 3), (2, 3)), company=50.0),
+    Sight(f"{CAUSAL}; position 0 sees the last in texts that begin with id 1", ((0, -1),), gate=1),
+    Sight(f"{CAUSAL}; positions 1 and 2 see the last", ((1, -1), (2, -1)), training=False),
+)
+
+
+def _sight_inputs(draw: Draw) -> tuple:
+    """Leaks in one place and in many, faint, in some texts alone, none; both modes; rounding."""
+    sight, n = draw.one_of(SIGHTS), draw.size("n", at_least=4)
+    vocab_size = draw.size("vocab_size", at_least=3)
+    ids = draw.integers("batch n", 0, vocab_size)
+    if draw.size("batch") > 1:
+        ids[:, 0] = (torch.arange(len(ids)) == len(ids) - 1).long()  # the gate's: the last text
+    else:
+        ids[:, 0] = 1
+    if draw.number == 2:
+        ids[:, 1] = 0
+    table = draw.positive("vocab_size vocab_size") + 2 * torch.eye(vocab_size)
+    if sight.pairs is None:
+        sees = torch.ones(n, n)
+    else:
+        sees = torch.ones(n, n).tril()
+        for position, token in sight.pairs:
+            sees[position, token] = sight.weight
+    return Reader(sight.words, sees, table, sight.gate, sight.company).train(sight.training), ids
+
+
+def _seen(answer, model, ids):
+    """Call an answer; return what it found and the mode in which it left the model."""
     torch.manual_seed(7)
-    model = _Noted(table).train(training)
-
-    def loss_function(logits, labels):
-        """Return the mean cross-entropy of the labels that are no padding."""
-        return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=pad_id)
-
-    loss = answer(model, batches, loss_function, pad_id)
-    loss = math.nan if loss is None else float(torch.as_tensor(loss).detach())
-    return torch.tensor(loss), model.training, model.kept_graph
-
-
-def _evaluation_inputs(draw: Draw) -> tuple:
-    """Batches of different sizes with more and less padding; one batch; a model in each mode."""
-    vocab_size = draw.size("vocab_size", at_least=4)
-    table = 2 * draw.normal("vocab_size vocab_size")
-    pad_id = draw.one_of((0, 1, 1, 0))
-    batches = []
-    for rows, n in draw.one_of(
-        (((4, 3), (1, 5)), ((2, 6), (3, 2), (1, 3)), ((3, 4),), ((1, 7), (5, 2)))
-    ):
-        ids, labels = (draw.integers(f"{rows} {n}", 2, vocab_size) for _ in range(2))
-        labels[0, -2 + len(batches) :] = pad_id if len(batches) < 2 else labels[0, -1]
-        ids[0, n if batches else -1 :] = pad_id  # labels are one further
-        batches.append((ids, labels))
-    return table, batches, pad_id, draw.one_of((True, False, True, True))
+    training = model.training
+    try:
+        positions = answer(model, ids)
+        return positions, model.training
+    finally:
+        model.train(training)
 
 
 @exercise(
-    reference="transformer_lesson.lessons.lesson_14.repaired:evaluation_loss",
-    make_inputs=_evaluation_inputs,
-    trial=_evaluated,
-    draws=4,
-    returns={"loss": "", "training": "", "kept_graph": ""},
+    reference="transformer_lesson.lessons.lesson_14.repaired:sees_later",
+    make_inputs=_sight_inputs,
+    trial=_seen,
+    draws=len(SIGHTS),
+    returns={"positions": "", "training": ""},
     hints=(
-        "A batch with 3 labels and a batch with 300 get the same vote in a mean of means. How many "
-        "labels does each of your losses stand for?",
-        "`loss_function` gives a batch's mean over its real labels. Multiplied by their number, it "
-        "is their sum.",
-        "Add up `loss * (labels != pad_id).sum()` over the batches, and divide by all real labels.",
+        "Change one token and run the model again. Which positions must not have moved?",
+        "The tokens to change are 1 to n - 1, one at a time, in a copy of `ids`. After a change at "
+        "`place`, look at positions 0 to `place` - 1.",
+        "`(model(changed) - before).abs().amax((0, 2)) > 1e-4` says which positions moved. Do it "
+        "between `model.eval()` and `model.train(was_training)`, and collect them in a set.",
     ),
 )
-def evaluation_loss(model, batches, loss_function, pad_id):
-    """Return the mean loss of all labels that are no padding, without dropout."""
+def sees_later(model, ids):
+    """Return the positions that see later tokens, by changing one token after the other."""
     was_training = model.training
-    choose(model.eval(), dropout_left_on=None, dropout_switched_on=model.train())
-    batches = choose(batches, first_batch_alone=batches[:1])
-    total, count, largest = 0.0, 0, 0.0
-    with choose(torch.no_grad(), graph_kept=torch.enable_grad()):
-        for inputs, labels in batches:
-            loss = float(loss_function(model(inputs), labels))
-            real = choose(
-                int((labels != pad_id).sum()),
-                mean_of_means=1,
-                weighed_by_sentences=len(labels),
-                padding_counted=labels.numel(),
-                inputs_counted=int((inputs != pad_id).sum()),
+    choose(model.eval(), dropout_left_on=None)
+    found = []
+    with torch.no_grad():
+        before = model(ids)
+        for place in choose(range(1, ids.size(1)), only_the_last_token=[ids.size(1) - 1]):
+            changed = ids.clone()
+            changed[:, place] = choose(
+                (ids[:, place] == 0).long(), always_0=torch.zeros_like(ids[:, place])
             )
-            total += loss * real if real else 0.0  # all padding: its loss is NaN
-            count += real
-            largest = max(largest, loss)
-    choose(
-        model.train(was_training), left_in_evaluation=None, always_back_to_training=model.train()
-    )
-    return choose(total / count, summed=total, largest_loss=largest)
+            moved = _moved_positions(before, model(changed))
+            looked_at = choose(
+                range(place),
+                changed_one_too=range(place + 1),
+                later_ones=range(place + 1, ids.size(1)),
+                neighbor_alone=[place - 1],
+            )
+            places = [i for i in looked_at if moved[i]]
+            found += choose(places, tokens_that_are_seen=[place] if places else [])
+    choose(model.train(was_training), left_in_evaluation=None, always_back=model.train())
+    return choose(sorted(set(found)), repeated=found)
+
+
+def _moved_positions(before, after):
+    """Return which positions' logits have moved, in any text."""
+    difference = choose((after - before).abs(), likeliest_alone=_likeliest_moved(before, after))
+    difference = choose(difference, first_text_alone=difference[:1])
+    return (difference > choose(1e-4, no_tolerance=0.0)).any(2).any(0).tolist()
+
+
+def _likeliest_moved(before, after):
+    """Return 1 where another token is the likeliest now, shape (batch, n, 1)."""
+    return (after.argmax(-1, keepdim=True) != before.argmax(-1, keepdim=True)).float()

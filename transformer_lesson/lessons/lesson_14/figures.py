@@ -8,7 +8,7 @@ from matplotlib.colors import ListedColormap
 
 from transformer_lesson.figures.plots import Figure, draw_matrix, figure
 from transformer_lesson.lessons.lesson_14.probes import MEASURES
-from transformer_lesson.lessons.lesson_14.sick_runs import FAULTS, HEALTHY, PATIENTS
+from transformer_lesson.lessons.lesson_14.sick_runs import CASES, FAULTS, HEALTHY, PATIENTS
 from transformer_lesson.lessons.lesson_14.symptoms import HIGHER, LIKE, LOWER, said, stored
 
 KINDS = ("model", "data", "optimization", "evaluation", "decoding")
@@ -47,11 +47,12 @@ def blind_spots(title: str) -> Figure:
     sees, rows = seen(), by_kind()
     details = [f"{probe}: {', '.join(found) or 'none'}" for probe, found in sees.items()]
     alt = f"Patients that each probe sees. {'; '.join(details)}."
-    picture, axes = figure(title, alt, 9.0, 4.6)
+    picture, axes = figure(title, alt, 9.5, 4.6)
     levels = list(SHADES)
     table = [[levels.index(HEALTHY)] * len(sees)]
     table += [[levels.index(said(probe, one)) for probe in sees] for one in rows]
-    labels = [HEALTHY, *(f"{one} ({PATIENTS.index(one) + 1})" for one in rows)]
+    number_of = {case.guilty: number for number, case in enumerate(CASES, 1)}
+    labels = [HEALTHY, *(f"{one} ({number_of[one]})" for one in rows)]
     shades = ListedColormap(list(SHADES.values()))
     draw_matrix(axes, torch.tensor(table), list(sees), labels, numbers=False, cmap=shades)
     for row, name in enumerate([HEALTHY, *rows]):

@@ -1,4 +1,4 @@
-"""Lesson 14: the next probe to take, and the five functions of `faulty`, repaired."""
+"""Lesson 14: the next probe to take, the functions of `faulty`, repaired, and a probe for leaks."""
 
 import math
 from itertools import combinations
@@ -46,3 +46,19 @@ def evaluation_loss(model, batches, loss_function, pad_id):
                 count += real
     model.train(was_training)
     return total / count
+
+
+def sees_later(model, ids):
+    """Return the positions that see later tokens, by changing one token after the other."""
+    was_training = model.training
+    model.eval()
+    found = set()
+    with torch.no_grad():
+        before = model(ids)
+        for place in range(1, ids.size(1)):
+            changed = ids.clone()
+            changed[:, place] = (ids[:, place] == 0).long()
+            moved = (model(changed) - before).abs().amax((0, 2)) > 1e-4  # (n,)
+            found |= {i for i in range(place) if moved[i]}
+    model.train(was_training)
+    return sorted(found)

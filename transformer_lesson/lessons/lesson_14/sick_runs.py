@@ -18,6 +18,8 @@ from transformer_lesson.exercises.program import program, started
 
 HERE = Path(__file__).parent
 HEALTHY = "healthy"
+UNLUCKY = "another seed"
+UNLUCKY_SEED = 5
 EVALUATED = 7  # every seventh text is evaluated after training
 BEGINNINGS = ("<bos> das Kind macht", "<bos> die Frau sieht heute", "<bos> die Katze lädt")
 
@@ -57,8 +59,8 @@ class Case(NamedTuple):
 _READ = tomllib.loads((HERE / "sick_runs.toml").read_text("utf-8"))
 FAULTS = {name: Fault(**fault) for name, fault in _READ["faults"].items()}
 CASES = tuple(Case(**case | {"suspects": tuple(case["suspects"])}) for case in _READ["cases"])
-PATIENTS = tuple(case.guilty for case in CASES)
-"""The faults of the cases, in order."""
+PATIENTS = tuple(case.guilty for case in CASES if case.guilty != UNLUCKY)
+"""The faults of the cases, in order; one more case has none."""
 SUSPECTS = tuple(dict.fromkeys(one for case in CASES for one in case.suspects))
 
 
@@ -112,7 +114,7 @@ def trained(name: str = HEALTHY, seed: int = 0) -> Trained:
     """
     names = started(source(name))
     with one_thread(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed or (name == "another seed"))
+        torch.manual_seed(seed or UNLUCKY_SEED * (name == UNLUCKY))
         weights = names["new_weights"]()
         losses = names["learn"](weights, names["TEXTS"])
         evaluation = names["evaluate"](weights, names["TEXTS"][::EVALUATED])

@@ -7,7 +7,8 @@ function of a `Patient`, which asks the model through its owner's functions:
 - `visibility`: which tokens does each output depend on?
 - `attention`, `padding`, `positions`: softmax and scale; what padding moves; whether order matters
 - `wiring`: weights that learn nothing, layers that are one, blocks without residual
-- `labels`, `steps`, `evaluation`: what the loss asks for, what a step uses, what is reported
+- `labels`, `steps`, `evaluation`, `schedules`: what the loss asks for, what a step uses, what is
+  reported, what the rate does
 - `writing`: cache, greedy writing, sampling
 
 `findings.toml` holds what can be said; `python -m transformer_lesson.doctor script.py` examines a

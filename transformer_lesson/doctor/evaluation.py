@@ -1,4 +1,4 @@
-"""Probes: does the evaluation say the loss per token, and does the rate do what it should?"""
+"""Probes: does the evaluation say the loss per token, and is the loss the same in both modes?"""
 
 import math
 from collections.abc import Iterator
@@ -157,72 +157,3 @@ def both_modes(patient: Patient) -> Iterator[Finding]:
             "The loss was computed in both modes, without dropout.",
             f"It is {train:.4f} in training mode and {evaluation:.4f} in eval mode.",
         )
-
-
-def schedule(patient: Patient) -> Iterator[Finding]:
-    """Read the learning rate at every step."""
-    rate_at, steps = patient.given.need("schedule", "steps")
-    rates = [float(rate_at(step)) for step in range(steps)]
-    peak, last = max(rates), rates[-1]
-    picture = Picture("line", rates, "Learning rate by step")
-    told = f"The rate of all {steps} steps was read."
-    if rates.index(peak) >= 0.9 * steps and rates[0] < 0.9 * peak:
-        yield Finding(
-            "schedule_never_peaks",
-            told,
-            f"At the end it still climbs, at {peak:.2g}.",
-            picture=picture,
-        )
-    elif min(rates) > peak * (1 - 1e-6):
-        yield Finding("schedule_constant", told, f"It's {peak:.2g} throughout.", picture=picture)
-    elif last > 0.5 * peak and last < rates[-2] and not _noam(rates):
-        yield Finding(
-            "schedule_unfinished",
-            told,
-            f"At the end it still falls, and is {last / peak:.0%} of its peak.",
-            picture=picture,
-        )
-    end = next((i for i in range(steps) if max(rates[i:]) - min(rates[i:]) <= 1e-3 * peak), steps)
-    if end < 0.7 * steps and last < 0.2 * peak:
-        yield Finding(
-            "schedule_ends_early",
-            told,
-            f"From step {end} on it stays at {last:.2g}.",
-            picture=picture,
-        )
-    top = rates.index(peak)
-    drops = [a - b for a, b in zip(rates[top:], rates[top + 1 :], strict=False)][:2]
-    if len(drops) == 2 and drops[0] > max(0.01 * peak, 5 * abs(drops[1])):
-        yield Finding(
-            "schedule_jumps",
-            told,
-            f"After step {top} it drops by {drops[0] / peak:.1%}, then by {drops[1] / peak:.1%}.",
-            picture=picture,
-        )
-    lowest = min(range(top, steps), key=rates.__getitem__)
-    climbs = [b - a for a, b in zip(rates[lowest:], rates[lowest + 1 :], strict=False)]
-    if climbs and rates[-1] > rates[lowest] + 0.005 * peak and max(climbs) < 0.2 * peak:
-        yield Finding(
-            "schedule_restarts",
-            told,
-            f"It is lowest at step {lowest}, and climbs again.",
-            picture=picture,
-        )
-    cliffs = [
-        i
-        for i in range(1, steps)
-        if rates[i] < 0.5 * rates[i - 1] and max(rates[i:]) > 1.5 * rates[i]
-    ]
-    if len(cliffs) > 1:
-        yield Finding(
-            "schedule_restarts",
-            told,
-            f"It falls at steps {cliffs[:3]} and climbs again.",
-            picture=picture,
-        )
-
-
-def _noam(rates: list[float]) -> bool:
-    """Whether the rate falls as 1/√step, which has no end."""
-    half, last = len(rates) // 2, len(rates)
-    return abs(rates[half - 1] / rates[-1] / math.sqrt(last / half) - 1) < 0.02

@@ -14,6 +14,11 @@ SIZES |= {"num_attention_heads": 6, "num_key_value_heads": 2, "max_position_embe
 IDS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 LLAMA3 = {"rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0}
 LLAMA3 |= {"high_freq_factor": 4.0, "original_max_position_embeddings": 64}
+LINEAR = {
+    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+}
+PARTIAL = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.75}
 FAMILIES = {
     "Llama 3.1": ("Llama", {"rope_parameters": LLAMA3}),
     "Llama, biases": ("Llama", {"attention_bias": True, "head_dim": 10}),
@@ -25,6 +30,27 @@ FAMILIES = {
         {"use_sliding_window": True, "sliding_window": 16, "max_window_layers": 2},
     ),
     "Qwen 3": ("Qwen3", {"head_dim": 12, "tie_word_embeddings": True}),
+    "Gemma": ("Gemma", {"head_dim": 12}),
+    "Gemma 2": ("Gemma2", {"head_dim": 12, "sliding_window": 16, "query_pre_attn_scalar": 12}),
+    "Gemma 2, 27B's kind": (
+        "Gemma2",
+        {"head_dim": 12, "sliding_window": 16, "query_pre_attn_scalar": 20},
+    ),
+    "Gemma 3": (
+        "Gemma3",
+        {"num_hidden_layers": 7, "num_attention_heads": 4, "num_key_value_heads": 1}
+        | {"head_dim": 16, "sliding_window": 16, "query_pre_attn_scalar": 16},
+    ),
+    "Gemma 3, 4B's kind": (
+        "Gemma3",
+        {"num_hidden_layers": 6, "head_dim": 12, "sliding_window": 16}
+        | {"query_pre_attn_scalar": 12, "rope_parameters": LINEAR},
+    ),
+    "OLMo 2": ("Olmo2", {}),
+    "Phi-3": ("Phi3", {"sliding_window": 16}),
+    "Phi-4 mini": ("Phi3", {"rope_parameters": PARTIAL}),
+    "SmolLM3": ("SmolLM3", {}),
+    "SmolLM3, windows": ("SmolLM3", {"use_sliding_window": True, "sliding_window": 16}),
 }
 """Each with the start of its classes' names in the library, and fields of its config."""
 

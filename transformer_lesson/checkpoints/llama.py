@@ -27,7 +27,7 @@ from transformer_lesson.checkpoints.family import (
     text_ids,
     their_ids,
 )
-from transformer_lesson.model.config import ModelConfig, Rule, is_number, positive
+from transformer_lesson.model.config import ModelConfig, Rule, is_number, positive, size
 from transformer_lesson.model.positions import rotary_angles, stretched_frequencies
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
@@ -159,7 +159,7 @@ class LlamaFamily(Family):
         d_head = (
             few.check("head_dim", head_size) if head_size else sizes["d_model"] // sizes["n_heads"]
         )
-        scale = facts.get("query_pre_attn_scalar")
+        scale = real(facts, "query_pre_attn_scalar")
         choices = {
             "dropout": 0.0,
             "attention_dropout": facts.get("attention_dropout") or 0.0,
@@ -175,7 +175,7 @@ class LlamaFamily(Family):
             "scale_embedding": False,
             "head_size": head_size,
             "query_scale": None if scale == d_head else scale,
-            **{our: facts.get(their) for their, our in CAPS.items()},
+            **{our: real(facts, their) for their, our in CAPS.items()},
         }
         return (ModelConfig(**sizes, **choices | self._layers(facts, d_head) | dict(self.ours)),)
 
@@ -215,6 +215,7 @@ class LlamaFamily(Family):
                 "checkpoint would compute something else."
             )
         everything = tuple(i for i, kind in enumerate(types) if kind == FULL)
+        size.check("sliding_window", window)
         return fields | {"attention_window": window, "layers_without_window": everything}
 
     def _is_local(self, facts: Facts, i: int, unturned: tuple[int, ...]) -> bool:
@@ -239,7 +240,7 @@ class LlamaFamily(Family):
             "use_sliding_window": c.attention_window is not None,
             "layer_types": [LOCAL if window else FULL for window in c.windows],
             "no_rope_layers": [int(i not in c.layers_without_positions) for i in range(c.n_layers)],
-            "query_pre_attn_scalar": c.query_scale or c.d_head,
+            "query_pre_attn_scalar": round(c.query_scale or c.d_head),
             **{their: getattr(c, our) for their, our in CAPS.items()},
         }
         known = {*self.reads, *self.defaults}
@@ -328,7 +329,9 @@ def rotation(facts: Facts, d_head: int, partial: bool) -> dict[str, Any]:
         "rotary_base": float(base),
         "rotary_divisors": divisors(older or far, d_rotary, base, name),
         "d_rotary": None if d_rotary == d_head else d_rotary,
-        "window_rotary_base": near.get("rope_theta", facts.get("rope_local_base_freq")),
+        "window_rotary_base": real(
+            dict(facts) | near, "rope_theta" if near else "rope_local_base_freq"
+        ),
     }
 
 
@@ -351,11 +354,12 @@ def divisors(rope: Facts, d_head: int, base: float, name: str) -> tuple[float, .
         return ()
     few.check("head_dim", d_head)
     if kind == "linear":
-        return (positive.check("factor", rope["factor"]),) * (d_head // 2)
+        return (real(rope, "factor"),) * (d_head // 2)
     if kind == "llama3":
         fields = "original_max_position_embeddings", "factor", "low_freq_factor", "high_freq_factor"
         stretched = stretched_frequencies(d_head, base, *(rope[field] for field in fields))
-        return tuple((rotary_angles(torch.tensor([1]), d_head, base)[0] / stretched).tolist())
+        usual = rotary_angles(torch.tensor([1]), d_head, base)[0]
+        return tuple((usual / stretched).tolist())
     if kind == "longrope" and rope.get("attention_factor") == 1:
         if rope["long_factor"] == rope["short_factor"]:
             return tuple(rope["long_factor"])
@@ -363,6 +367,16 @@ def divisors(rope: Facts, d_head: int, base: float, name: str) -> tuple[float, .
         f"{name} has rope_type {kind!r}, but our rotary positions are 'default', 'linear' or "
         "'llama3': this checkpoint would compute something else."
     )
+
+
+def real(facts: Facts, name: str) -> float | None:
+    """Return a field that is a number > 0, if it is there.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    value = facts.get(name)
+    return None if value is None else float(positive.check(name, value))
 
 
 def _kind(rope: Facts) -> str:
@@ -382,6 +396,10 @@ def stretching(config: ModelConfig) -> dict[str, Any]:
 
 
 QWEN_WINDOWS = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
+GEMMAS = {"bos_token_id": 2, "eos_token_id": 1, "pad_token_id": 0, "head_dim": 256}
+GEMMAS |= {"num_key_value_heads": 4, "tie_word_embeddings": True}
+GEMMAS |= {"hidden_activation": "gelu_pytorch_tanh"}
+GEMMA_SWITCHES = ("attention_bias", "sliding_window", "layer_types", "query_pre_attn_scalar", *CAPS)
 NOTHING = {"bos_token_id": None, "eos_token_id": None}
 RELATIVES = (
     LlamaFamily(),
@@ -407,6 +425,63 @@ RELATIVES = (
         ours={"qk_norm": "head"},
         reads=("attention_bias", "sliding_window", "layer_types"),
         defaults=QWEN_WINDOWS | NOTHING | {"num_key_value_heads": 32, "head_dim": 128},
+    ),
+    LlamaFamily(
+        "Gemma",
+        "gemma",
+        "GemmaForCausalLM",
+        ours={"scale_embedding": True},
+        defaults=GEMMAS | {"num_key_value_heads": 16, "hidden_act": "gelu_pytorch_tanh"},
+        plus_one=True,
+    ),
+    LlamaFamily(
+        "Gemma 2",
+        "gemma2",
+        "Gemma2ForCausalLM",
+        ours={"scale_embedding": True, "norm_position": "both"},
+        reads=GEMMA_SWITCHES,
+        defaults=GEMMAS
+        | {"sliding_window": 4096, "sliding_window_pattern": 2, "query_pre_attn_scalar": 256}
+        | {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+        activation="hidden_activation",
+        plus_one=True,
+    ),
+    LlamaFamily(
+        "Gemma 3",
+        "gemma3_text",
+        "Gemma3ForCausalLM",
+        ours={"scale_embedding": True, "norm_position": "both", "qk_norm": "head"},
+        reads=GEMMA_SWITCHES,
+        defaults=GEMMAS
+        | {"sliding_window": 4096, "sliding_window_pattern": 6, "query_pre_attn_scalar": 256}
+        | {"rope_theta": 1e6, "rope_local_base_freq": 1e4},
+        activation="hidden_activation",
+        plus_one=True,
+    ),
+    LlamaFamily(
+        "OLMo 2",
+        "olmo2",
+        "Olmo2ForCausalLM",
+        ours={"norm_position": "output", "qk_norm": "all"},
+        defaults={"bos_token_id": None, "eos_token_id": 50279, "pad_token_id": 1}
+        | {"rms_norm_eps": 1e-5},
+    ),
+    LlamaFamily(
+        "Phi-3",
+        "phi3",
+        "Phi3ForCausalLM",
+        reads=("sliding_window", "partial_rotary_factor"),
+        defaults={"eos_token_id": 32000, "pad_token_id": 32000, "rms_norm_eps": 1e-5},
+        fused=True,
+    ),
+    LlamaFamily(
+        "SmolLM3",
+        "smollm3",
+        "SmolLM3ForCausalLM",
+        reads=("attention_bias", "sliding_window", "layer_types", "no_rope_layers"),
+        defaults={"bos_token_id": 128000, "eos_token_id": 128001, "pad_token_id": 128004}
+        | {"num_key_value_heads": 4, "rope_theta": 2e6, "tie_word_embeddings": True}
+        | {"use_sliding_window": False, "no_rope_layer_interval": 4},
     ),
 )
 """The families whose parts are a Llama's, and fields of `ModelConfig`."""

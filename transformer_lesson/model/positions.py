@@ -68,12 +68,16 @@ def apply_rotary(
 def rotary_angles(
     positions: Int[Tensor, " n"], d_head: int, base: float
 ) -> Float[Tensor, "n half"]:
-    """Return by how many radians each pair of numbers turns at each position."""
+    """Return by how many radians each pair of numbers turns at each position.
+
+    In float32, a frequency's last digit counts: at position 1,400, it moves an angle by 1e-4. The
+    powers are taken as Llama's code takes them, so that both round alike.
+    """
     half, odd = divmod(d_head, 2)
     if odd:
         raise ValueError(f"d_head is {d_head}, but rotary positions turn pairs: make it even.")
     steps = torch.arange(half, device=positions.device)
-    return positions[:, None] * torch.exp(steps * (-math.log(base) / half))
+    return positions[:, None] * (1 / base ** (steps / half))
 
 
 def stretched_frequencies(

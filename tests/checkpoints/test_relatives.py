@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+import transformers
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
 from tests.checkpoints.relatives import FAMILIES, made, write_gguf
 from transformer_lesson.checkpoints import (
+    compare_layers,
     from_pretrained,
     load_checkpoint,
     save_checkpoint,
@@ -92,6 +94,22 @@ def test_logits_with_padding_a_cache_and_hooks_and_texts_are_the_librarys(name, 
     assert again.config == ours.config and torch.equal(again(ids), ours(ids))
 
 
+def test_the_first_gemmas_files_say_gelu_and_mean_its_approximation(tmp_path):
+    made("Gemma").save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"hidden_act": "gelu"}))
+    assert from_pretrained(tmp_path).config.activation == "geglu"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Llama 3.1", "Gemma 3"])
+@torch.no_grad()
+def test_angles_round_as_the_librarys_do_in_a_long_text(name):
+    theirs = made(name, max_position_embeddings=2048)
+    ids = torch.randint(3, 97, (1, 1400))
+    assert apart(from_pretrained(theirs)(ids)[0], their_logits(theirs, ids)) < CLOSE
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 @torch.no_grad()
 def test_the_comparison_sees_every_switch_of_the_family(name):
@@ -109,6 +127,73 @@ def test_the_comparison_sees_every_switch_of_the_family(name):
         other = DecoderOnlyTransformer(replace(ours.config, **changed)).eval()
         other.load_state_dict(ours.state_dict(), strict=False)
         assert apart(other(ids)[ids != 0], expected) > 1e-4, field
+
+
+OLDER = {
+    "Roberta": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
+    | {"intermediate_size": 17, "max_position_embeddings": 44, "pad_token_id": 1},
+    "DistilBert": {"dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 17}
+    | {"max_position_embeddings": 42, "pad_token_id": 1},
+    "OPT": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "ffn_dim": 17}
+    | {"max_position_embeddings": 42, "pad_token_id": 1, "word_embed_proj_dim": 24},
+}
+
+
+def older(name: str, **changes):
+    head = "CausalLM" if name == "OPT" else "MaskedLM"
+    config = getattr(transformers, f"{name}Config")(vocab_size=97, **OLDER[name] | changes)
+    model = getattr(transformers, f"{name}For{head}")(config).eval()
+    for weight in model.parameters():
+        weight.data += 0.3 * torch.randn_like(weight)
+    return model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("name", OLDER)
+@torch.no_grad()
+def test_an_old_familys_relatives_compute_what_the_librarys_do(name, side, tied, tmp_path):
+    theirs = older(name, tie_word_embeddings=tied)
+    theirs.save_pretrained(tmp_path)
+    ours, ids = from_pretrained(tmp_path), torch.randint(3, 97, (2, N))
+    ids[1, :7] = 1
+    ids[1] = ids[1].flip(0) if side == "right" else ids[1]
+    compared = compare_layers(ours, theirs, ids if name == "OPT" else (ids, 0 * ids), quiet=True)
+    assert compared.first is None and len(compared.layers) > 5
+    assert compared.largest < CLOSE * compared.layers[-1].scale
+    to_transformers(ours, tmp_path / "new")
+    back = (AutoModelForCausalLM if name == "OPT" else AutoModelForMaskedLM).from_pretrained(
+        tmp_path / "new"
+    )
+    assert type(back).__name__ in ("GPT2LMHeadModel", "BertForMaskedLM")
+    assert apart(back(ids[:1]).logits, theirs(ids[:1]).logits) < CLOSE
+    if name == "OPT":
+        written = theirs.generate(
+            ids[:1, :20], max_new_tokens=9, do_sample=False, eos_token_id=None
+        )
+        assert generate(ours, ids[:1, :20], 9, eos_id=None).ids[0] == written[0, 20:].tolist()
+        assert apart(token_by_token(ours, ids)[0], theirs(ids[:1]).logits[0]) < CLOSE
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("Roberta", {"hidden_act": "relu"}, "hidden_act is 'relu', but our model can only"),
+        ("Roberta", {"pad_token_id": 0}, "pad_token_id is 0, but our model can only"),
+        ("DistilBert", {"dim": None}, "config.json has no dim: it is not complete"),
+        ("OPT", {"do_layer_norm_before": False}, "do_layer_norm_before is False"),
+        ("OPT", {"word_embed_proj_dim": 12}, "word_embed_proj_dim is 12, but our model can only"),
+        ("OPT", {"model_type": "t5"}, "model_type is 't5', but only"),
+        ("OPT", {"model_type": "gpt_neox"}, "model_type is 'gpt_neox', but only"),
+    ],
+)
+def test_what_an_old_familys_relative_has_more_is_refused(name, changes, message, tmp_path):
+    older(name).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        from_pretrained(tmp_path)
 
 
 def test_what_no_function_of_a_lesson_computes_does_not_run_on_a_learners():
@@ -129,7 +214,8 @@ REFUSED = [
     ("Mistral", {"attention_bias": True}, "attention_bias is True"),
     ("Mistral", {"sliding_window": -3}, "sliding_window is -3, but it must be an int >= 1"),
     ("Mistral", {"num_hidden_layers": 2**31}, "num_hidden_layers is 2147483648, but it must be"),
-    ("Qwen 2, windows", {"layer_types": ["chunked_attention"] * 4}, "has 'chunked_attention'"),
+    ("Qwen 2, windows", {"layer_types": ["chunked_attention"] * 4}, "['chunked_attention', '"),
+    ("Qwen 2, windows", {"layer_types": ["full_attention"] * 3}, "of each of 4 layers"),
     ("Qwen 2", {"rope_scaling": LONG}, "rope_scaling has rope_type 'longrope'"),
     ("Qwen 3", {"quantization_config": {"bits": 4}}, "quantization_config is"),
     ("Gemma", {"hidden_act": "silu", "use_bidirectional_attention": True}, "use_bidirectional_at"),

@@ -6,8 +6,11 @@ reads, and what these mean if a file leaves them out.
 
 Source: Touvron et al., "LLaMA" (2023), section 2.2; "Llama 2" (2023) for grouped queries; for the
 relatives, the library's configuration_*.py and modeling_*.py of each.
+
+Long, because a third of it is the rows, which say nothing without what reads them.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -182,6 +185,8 @@ class LlamaFamily(Family):
     def _gate(self, facts: Facts) -> str:
         """Return our name of the feed-forward network's gate."""
         name = facts[self.activation]
+        if self.model_type == "gemma" and name == "gelu":  # as its first files say, and mean
+            name = THEIR_GATES["geglu"]
         gate = GATES.get(OUR_ACTIVATIONS.get(name))
         if gate is None:
             raise ValueError(
@@ -198,7 +203,7 @@ class LlamaFamily(Family):
         if not turned and (interval := facts.get("no_rope_layer_interval")):
             few.check("num_hidden_layers", len(layers))
             turned = [(i + 1) % interval for i in layers]
-        unturned = tuple(i for i, on in enumerate(turned) if not on)
+        unturned = tuple(i for i in layers[: len(turned)] if not turned[i])
         fields = {"layers_without_positions": unturned} | rotation(
             facts, d_head, "partial_rotary_factor" in self.reads
         )
@@ -209,10 +214,10 @@ class LlamaFamily(Family):
         types = facts.get("layer_types")
         if types is None:
             types = [LOCAL if self._is_local(facts, i, unturned) else FULL for i in layers]
-        if other := set(types) - {FULL, LOCAL}:
+        if len(types) != len(layers) or set(types) - {FULL, LOCAL}:
             raise ValueError(
-                f"layer_types has {min(other)!r}, but our layers are {FULL} or {LOCAL}: this "
-                "checkpoint would compute something else."
+                f"layer_types is {str(types)[:80]}, but it must say {FULL} or {LOCAL} of each of "
+                f"{len(layers)} layers: this checkpoint would compute something else."
             )
         everything = tuple(i for i, kind in enumerate(types) if kind == FULL)
         size.check("sliding_window", window)
@@ -232,7 +237,7 @@ class LlamaFamily(Family):
         if c.rotary_divisors:
             rope |= stretching(c)
         if c.d_rotary:
-            rope["partial_rotary_factor"] = c.d_rotary / c.d_head
+            rope["partial_rotary_factor"] = share_of(c.d_rotary, c.d_head)
         near = {"rope_type": "default", "rope_theta": c.window_rotary_base}
         switches = {
             "attention_bias": c.bias,
@@ -381,6 +386,12 @@ def real(facts: Facts, name: str) -> float | None:
 
 def _kind(rope: Facts) -> str:
     return rope.get("rope_type", rope.get("type", "default"))
+
+
+def share_of(d_rotary: int, d_head: int) -> float:
+    """Return the partial_rotary_factor whose product with d_head, rounded down, is d_rotary."""
+    share = d_rotary / d_head
+    return share if int(d_head * share) == d_rotary else math.nextafter(share, 1.0)
 
 
 def stretching(config: ModelConfig) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from transformer_lesson.checkpoints.family import require
 from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
 from transformer_lesson.checkpoints.gguf_formats import parts_q4_1
-from transformer_lesson.checkpoints.llama import FULL, LOCAL, RELATIVES, LlamaFamily
+from transformer_lesson.checkpoints.llama import FULL, LOCAL, RELATIVES, LlamaFamily, share_of
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
 from transformer_lesson.model.fast import plain
@@ -192,7 +192,7 @@ def _facts(file: GGUF) -> tuple[LlamaFamily, dict[str, Any]]:
         )
     start = f"{kind}."
     said = {k.removeprefix(start): v for k, v in file.metadata.items() if k.startswith(start)}
-    for name in said.keys() - READ - WITHOUT_EFFECT:
+    for name in sorted(said.keys() - READ - WITHOUT_EFFECT):
         raise ValueError(
             f"{file.path}: {start}{name} is {str(said[name])[:80]}, but it is not read here: this "
             "model would compute something else."
@@ -227,7 +227,7 @@ def _heads(family: LlamaFamily, facts: dict[str, Any], said: dict[str, Any]) -> 
     require({"value_length": said.get("attention.value_length", d_head)}, value_length=d_head)
     fields = {"head_dim": d_head}
     if (turned := said.get("rope.dimension_count", d_head)) != d_head:
-        fields["partial_rotary_factor"] = turned / d_head
+        fields["partial_rotary_factor"] = share_of(turned, d_head)
     if "query_pre_attn_scalar" in family.reads:
         largest = (family.model_type, facts["num_hidden_layers"]) in LARGEST
         fields["query_pre_attn_scalar"] = usual if largest else d_head

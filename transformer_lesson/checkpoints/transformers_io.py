@@ -10,9 +10,9 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.albert import AlbertFamily
-from transformer_lesson.checkpoints.bert import BertFamily
+from transformer_lesson.checkpoints.bert import BertFamily, DistilBertFamily, RobertaFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
-from transformer_lesson.checkpoints.gpt2 import GPT2Family
+from transformer_lesson.checkpoints.gpt2 import GPT2Family, OPTFamily
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import RELATIVES
@@ -47,7 +47,11 @@ MARIAN, LLAMA = MarianFamily(), RELATIVES[0]
 MODEL = WEIGHTS[0]
 WRITTEN_BY, US = "written_by", "transformer_lesson"
 """Marks our own files of weights; the library's `save_pretrained` writes no such mark."""
-FAMILIES = {family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, *RELATIVES)}
+OTHERS = OPTFamily(), RobertaFamily(), DistilBertFamily()
+"""They are read, and written as a GPT-2 or a BERT, which compute the same."""
+FAMILIES = {
+    family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, *RELATIVES, *OTHERS)
+}
 
 
 def from_pretrained(source) -> nn.Module:

@@ -58,13 +58,14 @@ def test_rows_in_halves_turn_as_neighbors_did():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"general.architecture": "qwen2"}, "architecture is 'qwen2', but only 'llama' is read"),
+        ({"general.architecture": "gpt2"}, "architecture is 'gpt2', but only 'llama', 'mistral', "),
         ({"llama.block_count": None}, "has no llama.block_count: it is not complete"),
         ({"llama.block_count": 2**31}, "d_model is 24, but there are only 3,192 numbers"),
         ({"llama.embedding_length": "24"}, "of the wrong kind or size .TypeError"),
         ({"llama.attention.head_count": 7}, "value of the wrong kind or size"),
         ({"llama.attention.head_count_kv": np.arange(3, dtype="<u4")}, "of the wrong kind or size"),
-        ({"llama.rope.dimension_count": 2}, "head_dim is 2, but our model can only represent"),
+        ({"llama.rope.dimension_count": 2}, "partial_rotary_factor is 0.3333333333333333, but"),
+        ({"llama.expert_count": 8}, "llama.expert_count is 8, but it is not read here: this model"),
         ({"llama.rope.scaling.type": "yarn"}, "rope_scaling has rope_type 'yarn'"),
         ({"llama.rope.freq_base": "high"}, "rope_theta is 'high', but it must be a number > 0"),
     ],

@@ -178,7 +178,7 @@ def test_a_comparison_leaves_modes_and_random_numbers_alone():
     assert [part.training for part in theirs.modules()] == modes and not ours.training
 
 
-LINEAR = {"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4}
+DYNAMIC = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
 HIGH = {"rope_type": "default", "rope_theta": "high"}
 NOT_OURS = {
     "gpt2": {"scale_attn_weights": False, "scale_attn_by_inverse_layer_idx": True}
@@ -188,7 +188,7 @@ NOT_OURS = {
     "albert": {"num_hidden_groups": 2, "inner_group_num": 2},
     "marian": {"normalize_before": True, "normalize_embedding": True, "d_model": 7}
     | {"add_final_layer_norm": True, "static_position_embeddings": False},
-    "llama": {"mlp_bias": True, "head_dim": 32, "hidden_act": "gelu", "rope_parameters": HIGH}
+    "llama": {"mlp_bias": True, "head_dim": "32", "hidden_act": "gelu", "rope_parameters": HIGH}
     | {"rope_scaling": {"type": "dynamic", "factor": 2.0}, "partial_rotary_factor": 0.5},
 }
 
@@ -196,7 +196,7 @@ NOT_OURS = {
 @pytest.mark.parametrize(
     ("family", "field", "value"),
     [(family, *item) for family, bad in NOT_OURS.items() for item in bad.items()]
-    + [("llama", "rope_parameters", LINEAR), ("gpt2", "model_type", None)],
+    + [("llama", "rope_parameters", DYNAMIC), ("gpt2", "model_type", None)],
 )
 def test_what_our_models_cannot_represent_is_refused_by_its_field(family, field, value, tmp_path):
     directory, _ = saved(tmp_path, family)

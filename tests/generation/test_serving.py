@@ -26,6 +26,14 @@ KINDS = {
     "gpt": dict(positions="learned", norm_position="pre", activation="gelu", pad_id=None),
     "llama": LLAMA | {"norm_position": "pre", "tie_embeddings": False},
     "window": dict(positions="rotary", attention_window=4),
+    "gemma": LLAMA
+    | {"norm_position": "both", "activation": "geglu", "qk_norm": "head"}
+    | {"head_size": 6, "attention_window": 4, "layers_without_window": (1,)}
+    | {"window_rotary_base": 100.0, "query_scale": 9.0, "score_cap": 5.0, "logit_cap": 9.0},
+    "olmo and others": LLAMA
+    | {"norm_position": "output", "qk_norm": "all", "head_size": 6}
+    | {"bias": True, "output_bias": False, "layers_without_positions": (0,), "d_rotary": 4}
+    | {"rotary_divisors": (1.0, 3.0), "eos_ids": ()},
 }
 
 

@@ -13,12 +13,27 @@ NAN, INFINITY = float("nan"), float("inf")
 SIZES = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
 RULES = {  # fields, what they must be, and what is not that
     SIZES: ("an int >= 1", (0, -1, 2.0, "8", None, True)),
-    ("n_kv_heads", "attention_window"): ("None or an int >= 1", (0, -1, 2.0, "2", True)),
+    ("n_kv_heads", "attention_window", "head_size", "d_rotary"): (
+        "None or an int >= 1",
+        (0, -1, 2.0, "2", True),
+    ),
+    ("query_scale", "score_cap", "logit_cap", "window_rotary_base"): (
+        "None or a number > 0",
+        (0, -1.0, "1", INFINITY, True),
+    ),
+    ("layers_without_window", "layers_without_positions"): (
+        "a tuple of any values, each an int >= 0",
+        (2, None, (-1,), (1.0,), "2"),
+    ),
+    ("rotary_divisors",): ("a tuple of any values, each a number > 0", (2.0, None, (0.0,), ("1",))),
     ("dropout", "attention_dropout", "feed_forward_dropout"): (
         "a probability in [0, 1)",
         (-0.1, 1, 1.0, 1.5, NAN, "0.1", None, False),
     ),
-    ("tie_embeddings", "bias", "scale_embedding"): ("True or False", (1, 0, None, "yes")),
+    ("tie_embeddings", "bias", "scale_embedding", "output_bias"): (
+        "True or False",
+        (1, 0, None, "yes"),
+    ),
     ("norm_epsilon", "rotary_base"): ("a number > 0", (0, -1.0, None, "1", INFINITY, True)),
     ("pad_id", "bos_id"): ("None or an int >= 0", (-1, 0.0, "0", True)),
     ("eos_ids",): (
@@ -27,12 +42,14 @@ RULES = {  # fields, what they must be, and what is not that
     ),
 }
 CHOICES = {
-    "norm_position": "one of pre, post",
-    "activation": "one of relu, gelu, gelu_tanh, swish, swiglu",
+    "norm_position": "one of pre, post, output, both",
+    "activation": "one of relu, gelu, gelu_tanh, swish, swiglu, geglu",
+    "qk_norm": "one of none, head, all",
     "positions": "one of sinusoidal, learned, rotary",
     "norm": "one of layer, rms",
 }
 RULES |= {(name,): (rule, ("", "Pre", "Swish", None, 0, ["pre"])) for name, rule in CHOICES.items()}
+ROTARY = {"positions": "rotary", "d_model": 12, "n_heads": 3}
 CASES = [(f, v, rule) for fields, (rule, bad) in RULES.items() for f in fields for v in bad]
 
 
@@ -62,6 +79,13 @@ def test_every_field_has_a_rule():
         ("pad_id", 13, "None or an id from 0 to vocab_size - 1 = 12", {}),
         ("n_kv_heads", 2, "a divisor of n_heads = 3", {"n_heads": 3}),
         ("n_kv_heads", 4, "a divisor of n_heads = 3", {"n_heads": 3}),
+        ("layers_without_positions", (2,), "numbers of layers, from 0 to 1", ROTARY),
+        ("layers_without_positions", (1,), '() unless positions is "rotary"', {}),
+        ("rotary_divisors", (2.0,), "() or 2 numbers, one for each pair", ROTARY),
+        ("d_rotary", 3, "even with rotary positions", ROTARY),
+        ("d_rotary", 6, "None or at most d_head = 4", ROTARY),
+        ("layers_without_window", (0,), "() without an attention_window", {}),
+        ("window_rotary_base", 7.0, "None without an attention_window", ROTARY),
     ],
 )
 def test_fields_fit_each_other(field, value, rule, changes):
@@ -88,6 +112,10 @@ def test_edges_of_the_rules_are_allowed():
     assert (config.bos_id, config.eos_ids) == (None, (2, 3))
     assert small_config(eos_ids=()).eos_ids == ()
     assert small_config(d_model=15, n_heads=3, positions="learned").d_head == 5
+    config = small_config(d_model=7, n_heads=2, head_size=6, positions="rotary", n_layers=3)
+    assert config.d_head == 6 and config.windows == (None, None, None)
+    config = dataclasses.replace(config, attention_window=4, layers_without_window=[1])
+    assert config.windows == (4, None, 4)
 
 
 def test_defaults_are_those_of_the_docstring_and_stay():
@@ -97,6 +125,7 @@ def test_defaults_are_those_of_the_docstring_and_stay():
         *(True, None, True),
         *("layer", 1e-5, None, None, 10000.0),
         *(True, 1, (2,)),
+        *(None, True, "none", None, None, None, (), (), None, (), None),
     )
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.d_model = 16

@@ -13,6 +13,7 @@ from transformer_lesson.model.positions import (
     RotaryPositions,
     SinusoidalPositions,
     apply_rotary,
+    rotary_angles,
     sinusoidal_encoding,
     stretched_frequencies,
 )
@@ -61,6 +62,15 @@ def test_rotary_equals_llama(size):
     theirs = apply_rotary_pos_emb(query, key, cos, sin)
     assert_equal(apply_rotary(query, positions, base=500.0), theirs[0])
     assert_equal(apply_rotary(key, positions, base=500.0), theirs[1])
+
+
+def test_angles_are_llamas_to_the_bit_where_a_last_digit_of_a_frequency_counts():
+    for base, d_head in ((1e4, 64), (5e5, 128), (1e6, 256)):
+        rope = {"rope_type": "default", "rope_theta": base}
+        theirs = LlamaRotaryEmbedding(LlamaConfig(head_dim=d_head, rope_parameters=rope)).inv_freq
+        positions = torch.arange(1400)
+        expected = positions[:, None].float() * theirs
+        assert torch.equal(rotary_angles(positions, d_head, base), expected)
 
 
 def test_kept_angles_serve_only_what_they_were_computed_for():

@@ -1,9 +1,10 @@
 """Models in files: our own format, and other people's checkpoints in the library's format.
 
 `save_checkpoint` and `load_checkpoint` keep everything in one file of ours. `from_pretrained`
-fills our models with the weights of GPT-2, BERT, ALBERT, Marian or Llama, `to_transformers` is the
-way back, also for models trained here, and `compare_layers` shows where two models diverge. `gguf`
-and `llama_cpp` read llama.cpp's files, `weights` fetches real models that come as Python packages.
+fills our models with the weights of GPT-2, BERT, ALBERT, Marian, Llama or their relatives,
+`to_transformers` is the way back, also for models trained here, and `compare_layers` shows where
+two models diverge. `gguf` and `llama_cpp` read llama.cpp's files, `weights` fetches real models
+that come as Python packages.
 """
 
 from transformer_lesson.checkpoints.layer_by_layer import Comparison, compare_layers

@@ -172,6 +172,9 @@ LAYERS = (
 )
 
 
+Rows = tuple[tuple[str, str], ...]
+
+
 class BertFamily(Family):
     """BERT's checkpoints."""
 
@@ -263,3 +266,108 @@ class BertFamily(Family):
             return {}
         tied = {self.words: (f"{self.head}.decoder.weight",)} if model.config.tie_embeddings else {}
         return tied | {f"{self.head}.bias": (f"{self.head}.decoder.bias",)}
+
+
+def _called(rows: Rows, names: dict[str, str]) -> Rows:
+    """Return pairs of names with parts of their second names exchanged, one after the other."""
+    for old, new in names.items():
+        rows = tuple((ours, theirs.replace(old, new)) for ours, theirs in rows)
+    return rows
+
+
+ROBERTAS = {
+    "bert.": "roberta.",
+    "cls.predictions.transform.dense": "lm_head.dense",
+    "cls.predictions.transform.LayerNorm": "lm_head.layer_norm",
+    "cls.predictions.transform": "lm_head.layer_norm",
+    "cls.predictions": "lm_head",
+}
+
+
+class RobertaFamily(BertFamily):
+    """RoBERTa's checkpoints, which become a BERT: it was trained otherwise, on more text.
+
+    Source: Liu et al., "RoBERTa" (2019), section 3.
+    """
+
+    name, model_type, architecture = "RoBERTa", "roberta", "RobertaForMaskedLM"
+    prefix, rules, layers = "roberta.", _called(RULES, ROBERTAS), _called(LAYERS, ROBERTAS)
+    words, head = "roberta.embeddings.word_embeddings.weight", "lm_head"
+    first_position = 2  # the table begins with rows that no token has
+    unused = re.compile(r"^roberta\.pooler\.|\.position_ids$|\.token_type_ids$")
+
+    def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
+        """Return our config for a RoBERTa one."""
+        require(facts, hidden_act="gelu", pad_token_id=1)  # its head has gelu, whatever it says
+        defaults = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+        (n_rows,) = needed(facts, "max_position_embeddings")
+        n_positions = {"max_position_embeddings": n_rows - self.first_position}
+        return super().read_config(defaults | dict(facts) | n_positions)
+
+    def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
+        """Leave out what our model does not compute, and positions that no token has."""
+        tidied = super().tidy(facts, tensors)
+        name = "roberta.embeddings.position_embeddings.weight"
+        return tidied | ({name: tidied[name][self.first_position :]} if name in tidied else {})
+
+
+DISTILBERTS = {
+    "bert.embeddings": "distilbert.embeddings",
+    "bert.encoder.layer": "distilbert.transformer.layer",
+    "attention.output.dense": "attention.out_lin",
+    "attention.self.query": "attention.q_lin",
+    "attention.self.key": "attention.k_lin",
+    "attention.self.value": "attention.v_lin",
+    "attention.output.LayerNorm": "sa_layer_norm",
+    "intermediate.dense": "ffn.lin1",
+    "output.dense": "ffn.lin2",
+    "output.LayerNorm": "output_layer_norm",
+    "{i}.attention": "{i}.sa_layer_norm",
+    "{i}.sa_layer_norm.out_lin": "{i}.attention.out_lin",
+    "cls.predictions.transform.dense": "vocab_transform",
+    "cls.predictions.transform.LayerNorm": "vocab_layer_norm",
+    "cls.predictions.transform": "vocab_layer_norm",
+    "cls.predictions.decoder": "vocab_projector",
+    "cls.predictions": "vocab_projector",
+}
+DISTILBERTS_FIELDS = {
+    "hidden_size": "dim",
+    "num_attention_heads": "n_heads",
+    "num_hidden_layers": "n_layers",
+    "intermediate_size": "hidden_dim",
+    "hidden_act": "activation",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+}
+"""BERT's fields of config.json, and DistilBERT's."""
+
+
+class DistilBertFamily(BertFamily):
+    """DistilBERT's checkpoints: half of BERT's layers, and all tokens of one type, which is 0.
+
+    Source: Sanh et al., "DistilBERT" (2019), section 3.
+    """
+
+    name, model_type, architecture = "DistilBERT", "distilbert", "DistilBertForMaskedLM"
+    prefix, rules, layers = "distilbert.", _called(RULES, DISTILBERTS), _called(LAYERS, DISTILBERTS)
+    words, head = "distilbert.embeddings.word_embeddings.weight", "vocab_projector"
+
+    def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
+        """Return our config for a DistilBERT one."""
+        needed(facts, *list(DISTILBERTS_FIELDS.values())[:4])
+        known = {our: facts[their] for our, their in DISTILBERTS_FIELDS.items() if their in facts}
+        return super().read_config(dict(facts) | known)
+
+    def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
+        """Add the one type of tokens, which adds 0."""
+        name = self.rename("embedding.token_types.weight")
+        return super().tidy(facts, tensors) | {name: torch.zeros(1, facts["dim"])}
+
+    def additions(self, facts: Facts, tensors: Tensors) -> tuple[int, bool]:
+        """Return n_token_types and whether the checkpoint has a token head."""
+        return super().additions(dict(facts) | {"type_vocab_size": 1}, tensors)
+
+    def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
+        """Return which names mean the same matrix."""
+        tied = model.projection is not None and model.config.tie_embeddings
+        return {self.words: ("vocab_projector.weight",)} if tied else {}

@@ -42,6 +42,8 @@ class Family(ABC):
     """What precedes the names of the stack when there is a head."""
     rules: tuple[tuple[str, str], ...]
     """Pairs (pattern, replacement) that turn our parameter's name into theirs, in order."""
+    first_position = 0
+    """What the library calls a text's first position."""
     layers: tuple[tuple[str, str], ...]
     """Pairs (our module, their module) that compute the same, in order; {i} is a layer."""
 

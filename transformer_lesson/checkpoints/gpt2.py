@@ -160,3 +160,75 @@ class GPT2Family(Family):
             else:
                 weights[name] = weight
         return weights
+
+
+OPT_RULES = (
+    (r"^embedding\.weight$", "model.decoder.embed_tokens.weight"),
+    (r"^embedding\.positions", "model.decoder.embed_positions"),
+    (r"^decoder_norm", "model.decoder.final_layer_norm"),
+    (r"^projection", "lm_head"),
+    (r"^decoder\.", "model.decoder.layers."),
+    (r"self_attention\.W_O", "self_attn.out_proj"),
+    (r"self_attention\.W_Q", "self_attn.q_proj"),
+    (r"self_attention\.W_K", "self_attn.k_proj"),
+    (r"self_attention\.W_V", "self_attn.v_proj"),
+    (r"feed_forward\.W_1", "fc1"),
+    (r"feed_forward\.W_2", "fc2"),
+    (r"norm_1", "self_attn_layer_norm"),
+    (r"norm_2", "final_layer_norm"),
+)
+OPT_LAYERS = (
+    ("decoder.{i}.self_attention", "model.decoder.layers.{i}.self_attn"),
+    ("decoder.{i}", "model.decoder.layers.{i}"),
+    ("decoder_norm", "model.decoder.final_layer_norm"),
+)
+FIRST_POSITION = 2
+"""OPT's table of positions begins with rows that no token has."""
+
+
+class OPTFamily(GPT2Family):
+    """OPT's checkpoints: a GPT-2 with ReLU, under other names. It is written as a GPT-2.
+
+    Source: Zhang et al., "OPT" (2022), section 2.1.
+    """
+
+    name, model_type, architecture = "OPT", "opt", "OPTForCausalLM"
+    prefix, rules, layers = "model.", OPT_RULES, OPT_LAYERS
+    pack, unpack = Family.pack, Family.unpack
+
+    def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
+        """Return our config for an OPT one."""
+        require(
+            facts,
+            do_layer_norm_before=True,
+            _remove_final_layer_norm=False,
+            enable_bias=True,
+            layer_norm_elementwise_affine=True,
+        )
+        names = "vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers", "ffn_dim"
+        sizes = needed(facts, *names, "max_position_embeddings")
+        if facts.get("word_embed_proj_dim") is not None:
+            require(facts, word_embed_proj_dim=facts["hidden_size"])
+        facts = {"pad_token_id": 1} | dict(facts)
+        config = ModelConfig(
+            *sizes,
+            dropout=facts.get("dropout", 0.1),
+            attention_dropout=facts.get("attention_dropout", 0.0),
+            activation=our_activation(facts, "activation_function", "relu"),
+            positions="learned",
+            tie_embeddings=facts.get("tie_word_embeddings", True),
+            pad_id=padding_of(facts),
+            **text_ids(facts, bos=2, eos=2),
+            scale_embedding=False,
+        )
+        return (config,)
+
+    def tidy(self, facts: Facts, tensors: Tensors) -> Tensors:
+        """Leave out positions that no token has."""
+        name = "model.decoder.embed_positions.weight"
+        return dict(tensors) | ({name: tensors[name][FIRST_POSITION:]} if name in tensors else {})
+
+    def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
+        """Return which names mean the same matrix."""
+        tied = model.config.tie_embeddings
+        return {"model.decoder.embed_tokens.weight": ("lm_head.weight",)} if tied else {}

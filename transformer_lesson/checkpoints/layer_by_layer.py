@@ -83,7 +83,9 @@ def compare_layers(
         our_outputs = _outputs([ours.get_submodule(name) for name, _ in pairs])
         our_logits, our_values = our_outputs(lambda: _run_ours(ours, inputs))
         their_outputs = _outputs([_module(theirs, n, family) for _, n in pairs])
-        their_logits, their_values = their_outputs(lambda: _run_theirs(theirs, ours, inputs, real))
+        their_logits, their_values = their_outputs(
+            lambda: _run_theirs(theirs, ours, inputs, real, family.first_position)
+        )
     if our_logits is not None and their_logits is not None:
         pairs, our_values = [*pairs, ("logits", "logits")], [*our_values, our_logits]
         their_values = [*their_values, their_logits]
@@ -154,13 +156,17 @@ def _run_ours(ours: nn.Module, inputs: tuple[Tensor, ...]) -> Tensor | None:
     return None
 
 
-def _run_theirs(theirs, ours: nn.Module, inputs: tuple[Tensor, ...], real: Tensor) -> Tensor | None:
+def _run_theirs(
+    theirs, ours: nn.Module, inputs: tuple[Tensor, ...], real: Tensor, first: int
+) -> Tensor | None:
     mask = real.long()
     if isinstance(ours, EncoderDecoderTransformer):
         source, target = inputs
         output = theirs(input_ids=source, attention_mask=mask, decoder_input_ids=target)
     else:
-        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)  # padding takes up no positions in ours
+        positions = first + (mask.cumsum(dim=1) - 1).clamp(
+            min=0
+        )  # padding takes up no positions in ours
         types = {"token_type_ids": inputs[1]} if len(inputs) > 1 else {}
         output = theirs(inputs[0], attention_mask=mask, position_ids=positions, **types)
     return getattr(output, "logits", None)

@@ -1,11 +1,26 @@
-"""Llama: today's decoder-only model, with RMSNorm, rotary positions, SwiGLU, grouped heads.
+"""Llama and its relatives: today's decoder-only models, one row of `RELATIVES` for each family.
 
-Source: Touvron et al., "LLaMA" (2023), section 2.2; "Llama 2" (2023) for grouped queries.
+All have RMSNorm, rotary positions, a gated network and shared key heads. What else a family has are
+fields of `ModelConfig`: a row says which of them are always so, which fields of config.json it
+reads, and what these mean if a file leaves them out.
+
+Source: Touvron et al., "LLaMA" (2023), section 2.2; "Llama 2" (2023) for grouped queries; for the
+relatives, the library's configuration_*.py and modeling_*.py of each.
+
+Long, because a third of it is the rows, which say nothing without what reads them.
 """
 
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
 from torch import nn
 
 from transformer_lesson.checkpoints.family import (
+    OUR_ACTIVATIONS,
     Facts,
     Family,
     Tensors,
@@ -15,21 +30,40 @@ from transformer_lesson.checkpoints.family import (
     text_ids,
     their_ids,
 )
-from transformer_lesson.model.config import ModelConfig, positive
+from transformer_lesson.model.config import ModelConfig, Rule, is_number, positive, size
+from transformer_lesson.model.positions import rotary_angles, stretched_frequencies
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
+NORMS = {
+    "pre": (
+        ("norm_1", "input_layernorm", "attn_norm"),
+        ("norm_2", "post_attention_layernorm", "ffn_norm"),
+    ),
+    "output": (
+        ("norm_1", "post_attention_layernorm", "post_attention_norm"),
+        ("norm_2", "post_feedforward_layernorm", "post_ffw_norm"),
+    ),
+    "both": (
+        ("norm_1.0", "input_layernorm", "attn_norm"),
+        ("norm_1.1", "post_attention_layernorm", "post_attention_norm"),
+        ("norm_2.0", "pre_feedforward_layernorm", "ffn_norm"),
+        ("norm_2.1", "post_feedforward_layernorm", "post_ffw_norm"),
+    ),
+}
+"""For each norm_position, our name of a block's norm, the library's and llama.cpp's."""
 RULES = (
     (r"^embedding\.weight$", "model.embed_tokens.weight"),
     (r"^decoder_norm", "model.norm"),
     (r"^projection", "lm_head"),
     (r"^decoder\.", "model.layers."),
     (r"self_attention\.W_O", "self_attn.o_proj"),
+    (r"self_attention\.W_QKV", "self_attn.qkv_proj"),
     (r"self_attention\.W_Q", "self_attn.q_proj"),
     (r"self_attention\.W_K", "self_attn.k_proj"),
     (r"self_attention\.W_V", "self_attn.v_proj"),
+    (r"self_attention\.norm_Q", "self_attn.q_norm"),
+    (r"self_attention\.norm_K", "self_attn.k_norm"),
     (r"feed_forward\.W_(\w+)", r"mlp.\1_proj"),
-    (r"norm_1", "input_layernorm"),
-    (r"norm_2", "post_attention_layernorm"),
 )
 LAYERS = (
     ("embedding", "model.embed_tokens"),
@@ -38,94 +72,193 @@ LAYERS = (
     ("decoder.{i}", "model.layers.{i}"),
     ("decoder_norm", "model.norm"),
 )
+SIZES = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "d_model",
+    "num_attention_heads": "n_heads",
+    "num_hidden_layers": "n_layers",
+    "intermediate_size": "d_ff",
+    "max_position_embeddings": "max_len",
+}
+"""Fields that config.json must have, to ours."""
+CAPS = {"attn_logit_softcapping": "score_cap", "final_logit_softcapping": "logit_cap"}
+DEFAULTS = {
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "hidden_act": "silu",
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 10000.0,
+    "tie_word_embeddings": False,
+}
+"""What a missing field means, unless a family says otherwise."""
+SWITCHES = dict.fromkeys(
+    ("sliding_window", "layer_types", "no_rope_layers", "query_pre_attn_scalar", *CAPS)
+)
+SWITCHES |= {"attention_bias": False, "partial_rotary_factor": 1.0}
+"""Fields that only some families read; in the others they must have this value."""
+FUSED = {
+    "q_proj": (("q_proj", "k_proj", "v_proj"), "qkv_proj"),
+    "gate_proj": (("gate_proj", "up_proj"), "gate_up_proj"),
+}
+FIRST = re.compile(r"(?<=\.)(q_proj|gate_proj)(?=\.)")
+OTHERS = re.compile(r"\.(k_proj|v_proj|up_proj)\.")
+"""Matrices that Phi-3 stores on top of each other, by the first; the first, and the others."""
+GATES = {"swish": "swiglu", "gelu_tanh": "geglu"}
+THEIR_GATES = {"swiglu": "silu", "geglu": "gelu_pytorch_tanh"}
+FULL, LOCAL = "full_attention", "sliding_attention"
+few = Rule("an int from 1 to 16,384", lambda x: is_number(x, int) and 1 <= x <= 2**14)
+"""What a tuple may be as long as before the file's tensors are known."""
 
 
-def rotary_base(facts: Facts) -> float:
-    """Return the base of the rotary positions.
-
-    Raises:
-        ValueError: positions that are stretched, or turn only part of each head; or not a number.
-    """
-    rope = dict(facts.get("rope_parameters") or {})
-    older = facts.get("rope_scaling") or {}
-    scaling = older or rope
-    kind = scaling.get("rope_type", scaling.get("type", "default"))
-    if kind != "default":
-        field = "rope_scaling" if older else "rope_parameters"
-        raise ValueError(
-            f"{field} has rope_type {kind!r}, but our rotary positions are 'default': this "
-            "checkpoint would compute something else."
-        )
-    require(facts, partial_rotary_factor=1.0)
-    require(rope, partial_rotary_factor=1.0)
-    theta = rope.get("rope_theta", facts.get("rope_theta", 10000.0))
-    positive.check("rope_theta", theta)
-    return float(theta)
-
-
+@dataclass(frozen=True)
 class LlamaFamily(Family):
-    """Llama's checkpoints."""
+    """The checkpoints of Llama, or of one of its relatives.
 
-    name, model_type, architecture = "Llama", "llama", "LlamaForCausalLM"
-    model, prefix, rules, layers = DecoderOnlyTransformer, "model.", RULES, LAYERS
+    Args:
+        name, model_type, architecture: see `Family`.
+        ours: our fields that all models of the family share.
+        reads: which of `SWITCHES` it reads.
+        defaults: what missing fields mean, where that is not `DEFAULTS`.
+        activation: the field that names the gate's activation.
+        plus_one: gammas are stored minus 1.
+        fused: queries, keys and values are stored as one matrix, and so are gate and up.
+    """
+
+    name: str = "Llama"
+    model_type: str = "llama"
+    architecture: str = "LlamaForCausalLM"
+    ours: Mapping[str, Any] = field(default_factory=dict)
+    reads: tuple[str, ...] = ("attention_bias",)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    activation: str = "hidden_act"
+    plus_one: bool = False
+    fused: bool = False
+    model, prefix, layers = DecoderOnlyTransformer, "model.", LAYERS
+
+    @property
+    def norms(self) -> tuple[tuple[str, str, str], ...]:
+        """A block's norms by our name, the library's and llama.cpp's."""
+        return NORMS[self.ours.get("norm_position", "pre")]
+
+    @property
+    def rules(self) -> tuple[tuple[str, str], ...]:
+        """Pairs (pattern, replacement) that turn our parameter's name into theirs, in order."""
+        norms = (
+            (rf"\.{ours.replace('.', '[.]')}\.", f".{theirs}.") for ours, theirs, _ in self.norms
+        )
+        return (*RULES, *norms)
 
     def read_config(self, facts: Facts) -> tuple[ModelConfig, ...]:
-        """Return our config for a Llama one."""
-        sizes = needed(
-            facts,
-            "vocab_size",
-            "hidden_size",
-            "num_attention_heads",
-            "num_hidden_layers",
-            "intermediate_size",
-            "max_position_embeddings",
+        """Return our config for one of the library's."""
+        facts = DEFAULTS | dict(self.defaults) | dict(facts)
+        sizes = dict(zip(SIZES.values(), needed(facts, *SIZES), strict=True))
+        unread = {name: value for name, value in SWITCHES.items() if name not in self.reads}
+        require(facts, mlp_bias=False, **unread)
+        if facts.get("use_bidirectional_attention"):
+            require(facts, use_bidirectional_attention=False)
+        head_size = facts.get("head_dim")
+        if head_size == sizes["d_model"] / sizes["n_heads"]:
+            head_size = None
+        d_head = (
+            few.check("head_dim", head_size) if head_size else sizes["d_model"] // sizes["n_heads"]
         )
-        vocab_size, d_model, n_heads, n_layers, d_ff, max_len = sizes
-        require(facts, mlp_bias=False, sliding_window=None)
-        if facts.get("hidden_act", "silu") != "swish":
-            require(facts, hidden_act="silu")
-        if facts.get("head_dim") is not None:
-            require(facts, head_dim=d_model // n_heads)
-        config = ModelConfig(
-            vocab_size,
-            d_model,
-            n_heads,
-            n_layers,
-            d_ff,
-            max_len,
-            dropout=0.0,
-            attention_dropout=facts.get("attention_dropout") or 0.0,
-            activation="swiglu",
-            positions="rotary",
-            tie_embeddings=facts.get("tie_word_embeddings", False),
-            pad_id=padding_of(facts),
-            **text_ids(facts, bos=1, eos=2),
-            bias=facts.get("attention_bias", False),
-            norm="rms",
-            norm_epsilon=facts.get("rms_norm_eps", 1e-6),
-            n_kv_heads=facts.get("num_key_value_heads") or n_heads,
-            rotary_base=rotary_base(facts),
-            scale_embedding=False,
+        scale = real(facts, "query_pre_attn_scalar")
+        choices = {
+            "dropout": 0.0,
+            "attention_dropout": facts.get("attention_dropout") or 0.0,
+            "activation": self._gate(facts),
+            "positions": "rotary",
+            "tie_embeddings": facts["tie_word_embeddings"],
+            "pad_id": padding_of(facts),
+            **text_ids(facts),
+            "bias": facts.get("attention_bias", False),
+            "norm": "rms",
+            "norm_epsilon": facts["rms_norm_eps"],
+            "n_kv_heads": facts.get("num_key_value_heads") or sizes["n_heads"],
+            "scale_embedding": False,
+            "head_size": head_size,
+            "query_scale": None if scale == d_head else scale,
+            **{our: real(facts, their) for their, our in CAPS.items()},
+        }
+        return (ModelConfig(**sizes, **choices | self._layers(facts, d_head) | dict(self.ours)),)
+
+    def _gate(self, facts: Facts) -> str:
+        """Return our name of the feed-forward network's gate."""
+        name = facts[self.activation]
+        if self.model_type == "gemma" and name == "gelu":  # as its first files say, and mean
+            name = THEIR_GATES["geglu"]
+        gate = GATES.get(OUR_ACTIVATIONS.get(name))
+        if gate is None:
+            raise ValueError(
+                f"{self.activation} is {name!r}, but our gated networks have only "
+                f"{' and '.join(THEIR_GATES.values())}: this checkpoint would compute something "
+                "else."
+            )
+        return gate
+
+    def _layers(self, facts: Facts, d_head: int) -> dict[str, Any]:
+        """Return our fields of what differs from layer to layer: windows and rotations."""
+        layers = range(facts["num_hidden_layers"])
+        turned = facts.get("no_rope_layers") or ()
+        if not turned and (interval := facts.get("no_rope_layer_interval")):
+            few.check("num_hidden_layers", len(layers))
+            turned = [(i + 1) % interval for i in layers]
+        unturned = tuple(i for i in layers[: len(turned)] if not turned[i])
+        fields = {"layers_without_positions": unturned} | rotation(
+            facts, d_head, "partial_rotary_factor" in self.reads
         )
-        return (config,)
+        window = facts.get("sliding_window") if facts.get("use_sliding_window", True) else None
+        if not window:
+            return fields | {"window_rotary_base": None}
+        few.check("num_hidden_layers", len(layers))
+        types = facts.get("layer_types")
+        if types is None:
+            types = [LOCAL if self._is_local(facts, i, unturned) else FULL for i in layers]
+        if len(types) != len(layers) or set(types) - {FULL, LOCAL}:
+            raise ValueError(
+                f"layer_types is {str(types)[:80]}, but it must say {FULL} or {LOCAL} of each of "
+                f"{len(layers)} layers: this checkpoint would compute something else."
+            )
+        everything = tuple(i for i, kind in enumerate(types) if kind == FULL)
+        size.check("sliding_window", window)
+        return fields | {"attention_window": window, "layers_without_window": everything}
+
+    def _is_local(self, facts: Facts, i: int, unturned: tuple[int, ...]) -> bool:
+        """Whether layer i has a window, in a file that does not say it of each layer."""
+        if "no_rope_layers" in self.reads:
+            return i in unturned
+        every, first = facts.get("sliding_window_pattern"), facts.get("max_window_layers", 0)
+        return i >= first and (not every or (i + 1) % every > 0)
 
     def write_config(self, model: nn.Module) -> dict:
         """Return config.json for one of our models."""
         c = model.config
-        return {
-            "vocab_size": c.vocab_size,
-            "hidden_size": c.d_model,
-            "num_attention_heads": c.n_heads,
-            "num_key_value_heads": c.n_kv_heads or c.n_heads,
-            "num_hidden_layers": c.n_layers,
-            "intermediate_size": c.d_ff,
-            "max_position_embeddings": c.max_len,
-            "hidden_act": "silu",
+        rope: dict[str, Any] = {"rope_type": "default", "rope_theta": c.rotary_base}
+        if c.rotary_divisors:
+            rope |= stretching(c)
+        if c.d_rotary:
+            rope["partial_rotary_factor"] = share_of(c.d_rotary, c.d_head)
+        near = {"rope_type": "default", "rope_theta": c.window_rotary_base}
+        switches = {
             "attention_bias": c.bias,
+            "sliding_window": c.attention_window,
+            "use_sliding_window": c.attention_window is not None,
+            "layer_types": [LOCAL if window else FULL for window in c.windows],
+            "no_rope_layers": [int(i not in c.layers_without_positions) for i in range(c.n_layers)],
+            "query_pre_attn_scalar": round(c.query_scale or c.d_head),
+            **{their: getattr(c, our) for their, our in CAPS.items()},
+        }
+        known = {*self.reads, *self.defaults}
+        return {
+            **{their: getattr(c, our) for their, our in SIZES.items()},
+            "num_key_value_heads": c.n_kv_heads or c.n_heads,
+            self.activation: THEIR_GATES.get(c.activation, "silu"),
+            "head_dim": c.d_head,
             "attention_dropout": c.attention_dropout,
             "rms_norm_eps": c.norm_epsilon,
-            "rope_parameters": {"rope_type": "default", "rope_theta": c.rotary_base},
+            "rope_parameters": {FULL: rope, LOCAL: near} if c.window_rotary_base else rope,
             "tie_word_embeddings": c.tie_embeddings,
+            **{name: value for name, value in switches.items() if name in known},
             **their_ids(c),
         }
 
@@ -137,3 +270,229 @@ class LlamaFamily(Family):
         """Return which names mean the same matrix."""
         tied = model.config.tie_embeddings
         return {"model.embed_tokens.weight": ("lm_head.weight",)} if tied else {}
+
+    def pack(self, weights: Tensors) -> Tensors:
+        """Take 1 from gammas, and put matrices on top of each other, as the family stores them."""
+        packed = {}
+        for name, weight in weights.items():
+            if self.plus_one and "norm" in name:
+                packed[name] = (weight.double() - 1).to(weight.dtype)
+            elif self.fused and (of := FIRST.search(name)):
+                parts, together = FUSED[of[1]]
+                same = [weights[name.replace(of[1], part)] for part in parts]
+                packed[name.replace(of[1], together)] = torch.cat(same)
+            elif not (self.fused and OTHERS.search(name)):
+                packed[name] = weight
+        return packed
+
+    def unpack(self, tensors: Tensors) -> Tensors:
+        """Undo `pack`."""
+        weights = {}
+        for name, tensor in tensors.items():
+            if self.plus_one and "norm" in name:
+                weights[name] = tensor.double() + 1  # to float32 later: rounded once
+            elif self.fused and "qkv_proj" in name:
+                n = tensors[name.replace("qkv_proj", "o_proj")].size(1)  # numbers of all queries
+                n_keys = (len(tensor) - n) // 2
+                weights |= _apart("q_proj", name, tensor.split([n, n_keys, n_keys]))
+            elif self.fused and "gate_up_proj" in name:
+                weights |= _apart("gate_proj", name, tensor.chunk(2))
+            else:
+                weights[name] = tensor
+        return weights
+
+
+def _apart(first: str, name: str, tensors: tuple[torch.Tensor, ...]) -> Tensors:
+    parts, together = FUSED[first]
+    names = [name.replace(together, part) for part in parts]
+    return dict(zip(names, tensors, strict=True))
+
+
+def rotation(facts: Facts, d_head: int, partial: bool) -> dict[str, Any]:
+    """Return our fields of how queries and keys are rotated.
+
+    Args:
+        facts: config.json; the library's newer files have rope_parameters, for all layers or for
+            each kind of layer, older ones rope_theta and rope_scaling.
+        d_head: numbers of a query or key.
+        partial: whether the family can rotate a part of each query and key.
+
+    Raises:
+        ValueError: positions that are stretched otherwise than ours, or not a number.
+    """
+    rope, older = facts.get("rope_parameters") or {}, facts.get("rope_scaling") or {}
+    far, near = rope.get(FULL) or rope, rope.get(LOCAL) or {}
+    base = far.get("rope_theta", facts["rope_theta"])
+    positive.check("rope_theta", base)
+    share = far.get("partial_rotary_factor", facts.get("partial_rotary_factor", 1.0))
+    if not partial:
+        require({"partial_rotary_factor": share}, partial_rotary_factor=1.0)
+    d_rotary = int(d_head * share)
+    name = "rope_scaling" if older else "rope_parameters"
+    require({f"{name} of {LOCAL}": _kind(near)}, **{f"{name} of {LOCAL}": "default"})
+    return {
+        "rotary_base": float(base),
+        "rotary_divisors": divisors(older or far, d_rotary, base, name),
+        "d_rotary": None if d_rotary == d_head else d_rotary,
+        "window_rotary_base": real(
+            dict(facts) | near, "rope_theta" if near else "rope_local_base_freq"
+        ),
+    }
+
+
+def divisors(rope: Facts, d_head: int, base: float, name: str) -> tuple[float, ...]:
+    """Return what each pair's frequency is divided by, or () if they are as they are.
+
+    Args:
+        rope: what config.json says of the stretching: "linear" divides all by a factor, "llama3"
+            some, see `stretched_frequencies`, and "longrope" each by a number of its own, which
+            is read only if it is the same for short and for long texts.
+        d_head: how many numbers of a query or key are rotated.
+        base: of the rotary angles.
+        name: of the field that says so.
+
+    Raises:
+        ValueError: another kind.
+    """
+    kind = _kind(rope)
+    if kind == "default":
+        return ()
+    few.check("head_dim", d_head)
+    if kind == "linear":
+        return (real(rope, "factor"),) * (d_head // 2)
+    if kind == "llama3":
+        fields = "original_max_position_embeddings", "factor", "low_freq_factor", "high_freq_factor"
+        stretched = stretched_frequencies(d_head, base, *(rope[field] for field in fields))
+        usual = rotary_angles(torch.tensor([1]), d_head, base)[0]
+        return tuple((usual / stretched).tolist())
+    if kind == "longrope" and rope.get("attention_factor") == 1:
+        if rope["long_factor"] == rope["short_factor"]:
+            return tuple(rope["long_factor"])
+    raise ValueError(
+        f"{name} has rope_type {kind!r}, but our rotary positions are 'default', 'linear' or "
+        "'llama3': this checkpoint would compute something else."
+    )
+
+
+def real(facts: Facts, name: str) -> float | None:
+    """Return a field that is a number > 0, if it is there.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    value = facts.get(name)
+    return None if value is None else float(positive.check(name, value))
+
+
+def _kind(rope: Facts) -> str:
+    return rope.get("rope_type", rope.get("type", "default"))
+
+
+def share_of(d_rotary: int, d_head: int) -> float:
+    """Return the partial_rotary_factor whose product with d_head, rounded down, is d_rotary."""
+    share = d_rotary / d_head
+    return share if int(d_head * share) == d_rotary else math.nextafter(share, 1.0)
+
+
+def stretching(config: ModelConfig) -> dict[str, Any]:
+    """Undo `divisors`: return what rope_parameters say of them."""
+    each = list(config.rotary_divisors)
+    if len(set(each)) == 1:
+        return {"rope_type": "linear", "factor": each[0]}
+    factors = {"short_factor": each, "long_factor": each, "attention_factor": 1.0, "factor": 1.0}
+    return factors | {
+        "rope_type": "longrope",
+        "original_max_position_embeddings": config.max_len,
+    }
+
+
+QWEN_WINDOWS = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
+GEMMAS = {"bos_token_id": 2, "eos_token_id": 1, "pad_token_id": 0, "head_dim": 256}
+GEMMAS |= {"num_key_value_heads": 4, "tie_word_embeddings": True}
+GEMMAS |= {"hidden_activation": "gelu_pytorch_tanh"}
+GEMMA_SWITCHES = ("attention_bias", "sliding_window", "layer_types", "query_pre_attn_scalar", *CAPS)
+NOTHING = {"bos_token_id": None, "eos_token_id": None}
+RELATIVES = (
+    LlamaFamily(),
+    LlamaFamily(
+        "Mistral",
+        "mistral",
+        "MistralForCausalLM",
+        reads=("sliding_window",),
+        defaults={"sliding_window": 4096, "num_key_value_heads": 8},
+    ),
+    LlamaFamily(
+        "Qwen 2",
+        "qwen2",
+        "Qwen2ForCausalLM",
+        ours={"bias": True, "output_bias": False},
+        reads=("sliding_window", "layer_types"),
+        defaults=QWEN_WINDOWS | NOTHING | {"num_key_value_heads": 32},
+    ),
+    LlamaFamily(
+        "Qwen 3",
+        "qwen3",
+        "Qwen3ForCausalLM",
+        ours={"qk_norm": "head"},
+        reads=("attention_bias", "sliding_window", "layer_types"),
+        defaults=QWEN_WINDOWS | NOTHING | {"num_key_value_heads": 32, "head_dim": 128},
+    ),
+    LlamaFamily(
+        "Gemma",
+        "gemma",
+        "GemmaForCausalLM",
+        ours={"scale_embedding": True},
+        defaults=GEMMAS | {"num_key_value_heads": 16, "hidden_act": "gelu_pytorch_tanh"},
+        plus_one=True,
+    ),
+    LlamaFamily(
+        "Gemma 2",
+        "gemma2",
+        "Gemma2ForCausalLM",
+        ours={"scale_embedding": True, "norm_position": "both"},
+        reads=GEMMA_SWITCHES,
+        defaults=GEMMAS
+        | {"sliding_window": 4096, "sliding_window_pattern": 2, "query_pre_attn_scalar": 256}
+        | {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+        activation="hidden_activation",
+        plus_one=True,
+    ),
+    LlamaFamily(
+        "Gemma 3",
+        "gemma3_text",
+        "Gemma3ForCausalLM",
+        ours={"scale_embedding": True, "norm_position": "both", "qk_norm": "head"},
+        reads=GEMMA_SWITCHES,
+        defaults=GEMMAS
+        | {"sliding_window": 4096, "sliding_window_pattern": 6, "query_pre_attn_scalar": 256}
+        | {"rope_theta": 1e6, "rope_local_base_freq": 1e4},
+        activation="hidden_activation",
+        plus_one=True,
+    ),
+    LlamaFamily(
+        "OLMo 2",
+        "olmo2",
+        "Olmo2ForCausalLM",
+        ours={"norm_position": "output", "qk_norm": "all"},
+        defaults={"bos_token_id": None, "eos_token_id": 50279, "pad_token_id": 1}
+        | {"rms_norm_eps": 1e-5},
+    ),
+    LlamaFamily(
+        "Phi-3",
+        "phi3",
+        "Phi3ForCausalLM",
+        reads=("sliding_window", "partial_rotary_factor"),
+        defaults={"eos_token_id": 32000, "pad_token_id": 32000, "rms_norm_eps": 1e-5},
+        fused=True,
+    ),
+    LlamaFamily(
+        "SmolLM3",
+        "smollm3",
+        "SmolLM3ForCausalLM",
+        reads=("attention_bias", "sliding_window", "layer_types", "no_rope_layers"),
+        defaults={"bos_token_id": 128000, "eos_token_id": 128001, "pad_token_id": 128004}
+        | {"num_key_value_heads": 4, "rope_theta": 2e6, "tie_word_embeddings": True}
+        | {"use_sliding_window": False, "no_rope_layer_interval": 4},
+    ),
+)
+"""The families whose parts are a Llama's, and fields of `ModelConfig`."""

@@ -1,8 +1,8 @@
-"""A Llama as llama.cpp keeps it in a GGUF file: its config, its names and its tokenizer.
+"""A Llama or a relative in a GGUF file: its config, its names and its tokenizer.
 
-llama.cpp has its own names and its own order. Its rotary positions turn neighbors (2j, 2j + 1) of
-each query and key; ours and the library's turn number j with number j + d_head / 2. So the rows of
-W_Q and W_K are reordered when such a file is written, and put back here.
+llama.cpp has its own names and its own order. Its Llama turns neighbors (2j, 2j + 1) of each query
+and key; ours and the library's turn number j with number j + d_head / 2. So the rows of W_Q and W_K
+are reordered when such a file is written, and put back here.
 
 Source: llama.cpp's convert_hf_to_gguf.py, `LlamaModel.permute`.
 """
@@ -16,9 +16,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from transformer_lesson.checkpoints.family import require
 from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
 from transformer_lesson.checkpoints.gguf_formats import parts_q4_1
-from transformer_lesson.checkpoints.llama import LlamaFamily
+from transformer_lesson.checkpoints.llama import FULL, LOCAL, RELATIVES, LlamaFamily, share_of
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
 from transformer_lesson.model.fast import plain
@@ -26,37 +27,63 @@ from transformer_lesson.model.packed import FourBitLinear
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.text.pretrained import PretrainedTokenizer
 
-ARCHITECTURE, LLAMA = "llama", LlamaFamily()
+LLAMA = RELATIVES[0]
+ARCHITECTURES = {one.model_type.removesuffix("_text"): one for one in RELATIVES}
+"""llama.cpp's name of a family; it keeps a Mistral as a Llama."""
+NEIGHBORS = ("llama", "mistral", "smollm3")
+"""The families whose rows of W_Q and W_K it reorders."""
 FACTS = {
-    "hidden_size": "llama.embedding_length",
-    "intermediate_size": "llama.feed_forward_length",
-    "max_position_embeddings": "llama.context_length",
-    "num_attention_heads": "llama.attention.head_count",
-    "num_key_value_heads": "llama.attention.head_count_kv",
-    "num_hidden_layers": "llama.block_count",
-    "rms_norm_eps": "llama.attention.layer_norm_rms_epsilon",
-    "head_dim": "llama.rope.dimension_count",
+    "hidden_size": "embedding_length",
+    "intermediate_size": "feed_forward_length",
+    "max_position_embeddings": "context_length",
+    "num_attention_heads": "attention.head_count",
+    "num_key_value_heads": "attention.head_count_kv",
+    "num_hidden_layers": "block_count",
+    "rms_norm_eps": "attention.layer_norm_rms_epsilon",
 }
 """A field of config.json to llama.cpp's name for it; a file must have all of them."""
+MORE_FACTS = {
+    "rope_theta": "rope.freq_base",
+    "rope_local_base_freq": "rope.freq_base_swa",
+    "sliding_window": "attention.sliding_window",
+    "attn_logit_softcapping": "attn_logit_softcapping",
+    "final_logit_softcapping": "final_logit_softcapping",
+}
+"""The same, of fields that a file may leave out."""
+READ = {*FACTS.values(), *MORE_FACTS.values(), "attention.key_length", "attention.value_length"}
+READ |= {"attention.sliding_window_pattern", "rope.dimension_count"}
+READ |= {"rope.scaling.type", "rope.scaling.factor"}
+WITHOUT_EFFECT = {"vocab_size", "rope.scaling.original_context_length", "rope.scaling.finetuned"}
+"""Metadata that is known; any other fact about a model is refused, by name."""
+FREQUENCIES = "rope_freqs.weight"
+"""What each pair's frequency is divided by. The library reads such a file, but not this."""
+LARGEST = (("gemma2", 46), ("gemma3_text", 62))
+"""Two models of 27 billion numbers, whose scores have another scale; no file says so."""
 SPECIAL = 3  # the type of a token that no text can spell, such as <|im_end|>
 
 
 def read_llama(path: str | Path) -> Stored:
-    """Read a GGUF file with a Llama, and return config and tensors in the library's form.
+    """Read a GGUF file with a Llama or a relative; return config and tensors as the library's.
 
     Raises:
         ValueError: a damaged file, another architecture, or incomplete metadata.
     """
     file = read_gguf(path)
     with readable_errors(f"the metadata of {path}"):
-        facts = _facts(file)
+        family, facts = _facts(file)
         n_heads = {"q": facts["num_attention_heads"], "k": facts["num_key_value_heads"]}
         tensors = {}
         for name in file.table:
+            if name == FREQUENCIES:
+                continue
             tensor = file.tensor(name)
-            if match := re.fullmatch(r"blk\.\d+\.attn_([qk])\.weight", name):
-                tensor = halves_from_neighbors(tensor, n_heads[match[1]])
-            theirs = LLAMA.rename(our_name(name))
+            match = re.fullmatch(r"blk\.\d+\.attn_([qk])\.(weight|bias)", name)
+            if match and family.model_type in NEIGHBORS:
+                rows = tensor.view(len(tensor), -1)
+                tensor = halves_from_neighbors(rows, n_heads[match[1]]).view_as(tensor)
+            if family.plus_one and "norm" in name:  # llama.cpp has added the 1
+                tensor = tensor.double() - 1
+            theirs = family.rename(our_name(name, family))
             if theirs in tensors:
                 raise ValueError(
                     f"tensor {name[:80]!r} is a second {theirs!r}: get the file again."
@@ -75,7 +102,13 @@ def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
     """
     file = read_gguf(path)
     with readable_errors(f"the metadata of {path}"):
-        (config,) = LLAMA.read_config(_facts(file))
+        family, facts = _facts(file)
+        if family is not LLAMA:
+            raise ValueError(
+                f"{path} holds a {family.name}, but only a Llama is packed: from_pretrained reads "
+                "this file."
+            )
+        (config,) = LLAMA.read_config(facts)
         shapes = {our_name(name): entry.shape for name, entry in file.table.items()}
         require_room((config,), {name: torch.empty(s, device="meta") for name, s in shapes.items()})
         with parameters_on_meta():
@@ -124,21 +157,22 @@ def halves_from_neighbors(
     return pairs.transpose(1, 2).reshape(W.shape)
 
 
-def our_name(name: str) -> str:
-    """Return our name for a Llama's tensor, from llama.cpp's; unknown parts stay as they are.
+def our_name(name: str, family: LlamaFamily = LLAMA) -> str:
+    """Return our name for a tensor, from llama.cpp's; unknown parts stay as they are.
 
     Source: llama.cpp's gguf-py/gguf/constants.py, `TENSOR_NAMES`.
     """
-    parts = {
+    parts = {theirs: ours for ours, _, theirs in family.norms} | {
         "token_embd": "embedding",
-        "attn_norm": "norm_1",
         "attn_q": "self_attention.W_Q",
         "attn_k": "self_attention.W_K",
         "attn_v": "self_attention.W_V",
+        "attn_qkv": "self_attention.W_QKV",
+        "attn_q_norm": "self_attention.norm_Q",
+        "attn_k_norm": "self_attention.norm_K",
         "attn_output": "self_attention.W_O",
-        "ffn_norm": "norm_2",
         "ffn_gate": "feed_forward.W_gate",
-        "ffn_up": "feed_forward.W_up",
+        "ffn_up": "feed_forward.W_gate_up" if family.fused else "feed_forward.W_up",
         "ffn_down": "feed_forward.W_down",
         "output_norm": "decoder_norm",
         "output": "projection",
@@ -147,29 +181,79 @@ def our_name(name: str) -> str:
     return ".".join(["decoder" if word == "blk" else word for word in words])
 
 
-def _facts(file: GGUF) -> dict[str, Any]:
-    """Return what config.json would say."""
-    metadata, kind = file.metadata, file.metadata.get("general.architecture")
-    if kind != ARCHITECTURE:
+def _facts(file: GGUF) -> tuple[LlamaFamily, dict[str, Any]]:
+    """Return the family, and what config.json would say."""
+    kind = file.metadata.get("general.architecture")
+    family = ARCHITECTURES.get(kind) if isinstance(kind, str) else None
+    if family is None:
         raise ValueError(
-            f"{file.path}: general.architecture is {kind!r}, but only {ARCHITECTURE!r} is read."
+            f"{file.path}: general.architecture is {kind!r}, but only "
+            f"{', '.join(map(repr, ARCHITECTURES))} are read."
+        )
+    start = f"{kind}."
+    said = {k.removeprefix(start): v for k, v in file.metadata.items() if k.startswith(start)}
+    for name in sorted(said.keys() - READ - WITHOUT_EFFECT):
+        raise ValueError(
+            f"{file.path}: {start}{name} is {str(said[name])[:80]}, but it is not read here: this "
+            "model would compute something else."
         )
     embedding = file.table.get("token_embd.weight")
-    missing = [name for name in FACTS.values() if name not in metadata]
+    missing = [start + name for name in FACTS.values() if name not in said]
     if missing or embedding is None:
         lost = ", ".join(missing or ["token_embd.weight"])
         raise ValueError(f"{file.path} has no {lost}: it is not complete, get the file again.")
-    facts = {field: _as_written(metadata[name]) for field, name in FACTS.items()}
-    for token in ("bos", "eos"):
-        facts[f"{token}_token_id"] = metadata.get(f"tokenizer.ggml.{token}_token_id")
-    return facts | {
-        "model_type": "llama",
+    if family is LLAMA and said.get("attention.sliding_window"):
+        family = ARCHITECTURES["mistral"]
+    facts = {field: _as_written(said[name]) for field, name in FACTS.items()}
+    facts |= {f: _as_written(said[name]) for f, name in MORE_FACTS.items() if name in said}
+    facts |= {
+        f"{token}_token_id": file.metadata.get(f"tokenizer.ggml.{name}_token_id")
+        for token, name in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
+    }
+    facts |= {
+        "model_type": family.model_type,
         "vocab_size": embedding.shape[0],
-        "pad_token_id": metadata.get("tokenizer.ggml.padding_token_id"),
-        "rope_theta": metadata.get("llama.rope.freq_base", 10000.0),
-        "rope_scaling": {"rope_type": metadata.get("llama.rope.scaling.type", "default")},
         "tie_word_embeddings": "output.weight" not in file.table,
     }
+    if "attention_bias" in family.reads:
+        facts["attention_bias"] = "blk.0.attn_q.bias" in file.table
+    return family, facts | _heads(family, facts, said) | _windows(said) | _stretching(file, said)
+
+
+def _heads(family: LlamaFamily, facts: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that say how large a head is, and how much of it turns."""
+    usual = facts["hidden_size"] // facts["num_attention_heads"]
+    d_head = said.get("attention.key_length", usual)
+    require({"value_length": said.get("attention.value_length", d_head)}, value_length=d_head)
+    fields = {"head_dim": d_head}
+    if (turned := said.get("rope.dimension_count", d_head)) != d_head:
+        fields["partial_rotary_factor"] = share_of(turned, d_head)
+    if "query_pre_attn_scalar" in family.reads:
+        largest = (family.model_type, facts["num_hidden_layers"]) in LARGEST
+        fields["query_pre_attn_scalar"] = usual if largest else d_head
+    return fields
+
+
+def _windows(said: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that say which layers have a window, if the file does."""
+    pattern = said.get("attention.sliding_window_pattern")
+    if pattern is None or isinstance(pattern, int):
+        return {} if pattern is None else {"sliding_window_pattern": pattern}
+    return {"layer_types": [LOCAL if local else FULL for local in pattern.tolist()]}
+
+
+def _stretching(file: GGUF, said: dict[str, Any]) -> dict[str, Any]:
+    """Return the field that says how rotary positions are stretched."""
+    kind = said.get("rope.scaling.type", "none")
+    scaling = {"rope_type": "default" if kind == "none" else kind}
+    if kind == "linear":
+        scaling["factor"] = _as_written(said["rope.scaling.factor"])
+    if FREQUENCIES not in file.table:
+        return {"rope_scaling": scaling}
+    require({"rope.scaling.type": kind}, **{"rope.scaling.type": "none"})
+    each = file.tensor(FREQUENCIES).flatten().tolist()
+    same = {"short_factor": each, "long_factor": each, "attention_factor": 1.0}
+    return {"rope_scaling": {"rope_type": "longrope"} | same}
 
 
 def _as_written(fact: Any) -> Any:

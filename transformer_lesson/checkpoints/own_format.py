@@ -25,7 +25,7 @@ from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.checkpoints.untrusted import readable_errors, require_room, require_rows
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta, take_over
 from transformer_lesson.files import write_atomically
-from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.config import LATER, ModelConfig
 from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
@@ -282,9 +282,17 @@ def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
+def _fields(config: ModelConfig) -> dict[str, Any]:
+    """Return a config's fields, but of `LATER` only those that are switched on."""
+    switched_off = LATER.items()
+    return {
+        name: value for name, value in asdict(config).items() if (name, value) not in switched_off
+    }
+
+
 def _describe(model: nn.Module) -> dict[str, Any]:
     """Return what `_restore` needs to build a model of the same form."""
-    arguments: dict[str, Any] = {"config": asdict(model.config)}
+    arguments: dict[str, Any] = {"config": _fields(model.config)}
     if isinstance(model, EncoderOnlyTransformer):
         arguments["token_head"] = model.projection is not None
     if isinstance(model, AlbertTransformer):
@@ -296,7 +304,7 @@ def _describe(model: nn.Module) -> dict[str, Any]:
     if isinstance(model, EncoderDecoderTransformer):
         shared = model.source_embedding.weight is model.target_embedding.weight
         one_config = shared and model.source_config == model.config
-        arguments["source_config"] = asdict(model.source_config)
+        arguments["source_config"] = _fields(model.source_config)
         arguments["target_config"] = None if one_config else arguments["config"]
         arguments["share_embeddings"] = shared and not one_config
         del arguments["config"]

@@ -10,12 +10,12 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.albert import AlbertFamily
-from transformer_lesson.checkpoints.bert import BertFamily
+from transformer_lesson.checkpoints.bert import BertFamily, DistilBertFamily, RobertaFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
-from transformer_lesson.checkpoints.gpt2 import GPT2Family
+from transformer_lesson.checkpoints.gpt2 import GPT2Family, OPTFamily
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
-from transformer_lesson.checkpoints.llama import LlamaFamily
+from transformer_lesson.checkpoints.llama import RELATIVES
 from transformer_lesson.checkpoints.llama_cpp import read_llama
 from transformer_lesson.checkpoints.marian import MarianFamily
 from transformer_lesson.checkpoints.own_format import KINDS, check_weights
@@ -43,28 +43,32 @@ from transformer_lesson.model.transformers import (
 from transformer_lesson.text.tokenizers import Tokenizer
 
 GPT2, BERT, ALBERT = GPT2Family(), BertFamily(), AlbertFamily()
-MARIAN, LLAMA = MarianFamily(), LlamaFamily()
+MARIAN, LLAMA = MarianFamily(), RELATIVES[0]
 MODEL = WEIGHTS[0]
 WRITTEN_BY, US = "written_by", "transformer_lesson"
 """Marks our own files of weights; the library's `save_pretrained` writes no such mark."""
-FAMILIES = {family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, LLAMA)}
+OTHERS = OPTFamily(), RobertaFamily(), DistilBertFamily()
+"""They are read, and written as a GPT-2 or a BERT, which compute the same."""
+FAMILIES = {
+    family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, *RELATIVES, *OTHERS)
+}
 
 
 def from_pretrained(source) -> nn.Module:
     """Return our model with the weights of a checkpoint, in float32 and evaluation mode.
 
-    GPT-2 and Llama become a `DecoderOnlyTransformer`, BERT an `EncoderOnlyTransformer` with its
-    own parts (`BertTransformer`, with a token head if the checkpoint has one), ALBERT a BERT whose
-    layers share one block (`AlbertTransformer`), Marian an `EncoderDecoderTransformer` with its
-    own parts (`MarianTransformer`). The model is returned whole or not at all: every tensor must
-    have its place.
+    GPT-2, Llama and its `RELATIVES` become a `DecoderOnlyTransformer`, BERT an
+    `EncoderOnlyTransformer` with its own parts (`BertTransformer`, with a token head if the
+    checkpoint has one), ALBERT a BERT whose layers share one block (`AlbertTransformer`), Marian an
+    `EncoderDecoderTransformer` with its own parts (`MarianTransformer`). The model is returned
+    whole or not at all: every tensor must have its place.
 
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
-            pickle, which is read with `weights_only=True`); a file of weights in one; a Llama in
-            a GGUF file, whose numbers are dequantized; a live model of the library; or a name on
-            the Hugging Face Hub. Only a name uses the network, and only if it is not on this
-            machine yet.
+            pickle, which is read with `weights_only=True`); a file of weights in one; a Llama or
+            a relative in a GGUF file, whose numbers are dequantized; a live model of the library;
+            or a name on the Hugging Face Hub. Only a name uses the network, and only if it is not
+            on this machine yet.
 
     Raises:
         ValueError: a family that our models do not have, a field of the config that they cannot
@@ -195,6 +199,8 @@ def to_transformers(
 ) -> Path:
     """Write a model as the library's GPT-2, Llama, BERT, ALBERT or Marian, in files that it loads.
 
+    What a Llama has no field for is written as one of its `RELATIVES`.
+
     That is config.json and model.safetensors, and with a tokenizer what `AutoTokenizer` reads and
     generation_config.json, which makes the library's `generate` write as ours does. The library
     need not be installed. The paper's translator becomes a Marian and a model with GPT-2's blocks a
@@ -294,13 +300,23 @@ def nearest_family(model: nn.Module) -> Family:
     if isinstance(model, EncoderDecoderTransformer):
         return MARIAN
     if isinstance(model, DecoderOnlyTransformer):
-        return LLAMA if "rms" in model.config.norm or model.config.positions == "rotary" else GPT2
+        if model.config.norm != "rms" and model.config.positions != "rotary":
+            return GPT2
+        return next((family for family in RELATIVES if _represents(family, model)), LLAMA)
     if not isinstance(model, BERT.model):
         raise ValueError(
             f"{BERT.name} has parts that a {type(model).__name__} lacks: only a "
             f"{BERT.model.__name__} can be written for the library."
         )
     return ALBERT if isinstance(model, ALBERT.model) else BERT
+
+
+def _represents(family: Family, model: nn.Module) -> bool:
+    try:
+        _check_round_trip(family, model, family.write_config(model))
+    except ValueError:
+        return False
+    return True
 
 
 def _check_round_trip(family: Family, model: nn.Module, facts: dict) -> None:

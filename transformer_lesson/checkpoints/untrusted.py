@@ -73,7 +73,8 @@ def require_room(configs: tuple[ModelConfig, ...], tensors: Mapping[str, Tensor]
     numbers = sum(map(_stored_numbers, tensors.values()))
     for c in configs:
         blocks = c.n_layers * c.d_model
-        sizes = {"d_model": blocks * c.d_model, "d_ff": blocks * c.d_ff}
+        width = "head_size" if c.head_size else "d_model"
+        sizes = {width: blocks * c.n_heads * c.d_head, "d_ff": blocks * c.d_ff}
         sizes["vocab_size"] = c.vocab_size * c.d_model
         if c.positions == "learned":
             sizes["max_len"] = c.max_len * c.d_model

@@ -25,12 +25,11 @@ from torch import Tensor, nn
 
 from transformer_lesson.generation.session import Row, check_length, require_no_nan, sentences_of
 from transformer_lesson.generation.strategies import GREEDY
-from transformer_lesson.model import fast
 from transformer_lesson.model.attention import merge_heads, split_heads
 from transformer_lesson.model.config import size
 from transformer_lesson.model.embedding import check_ids
 from transformer_lesson.model.evaluation import evaluating
-from transformer_lesson.model.masks import target_mask
+from transformer_lesson.model.masks import target_masks
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 
@@ -66,7 +65,7 @@ class PagedCache:
 
     def __init__(self, model: DecoderOnlyTransformer, pages: int, page_size: int):
         config, weight = model.config, model.embedding.weight
-        heads, d_head = config.n_kv_heads or config.n_heads, config.d_model // config.n_heads
+        heads, d_head = config.n_kv_heads or config.n_heads, config.d_head
         self.pages, self.page_size, self.free = pages, page_size, list(range(pages))
         shape = (2, config.n_layers, pages * page_size, heads, d_head)
         self.keys, self.values = weight.detach().new_zeros(shape)
@@ -119,7 +118,8 @@ def read_together(
     """
     device = model.embedding.weight.device
     texts = [torch.tensor([request.ids], device=device) for request in requests]  # (1, n) each
-    masks = [target_mask(ids, model.config, a.read) for ids, a in zip(texts, requests, strict=True)]
+    of_all = zip(texts, requests, strict=True)
+    masks = [target_masks(ids, model.config, a.read) for ids, a in of_all]  # by request and layer
     new = [len(request.ids) - request.read for request in requests]
     placed = [model.embedding.placed(ids, a.read) for ids, a in zip(texts, requests, strict=True)]
     x = torch.cat(placed, dim=1)  # (1, all new tokens, d_model)
@@ -127,22 +127,22 @@ def read_together(
 
         def attend(h, layer=layer, attention=block.self_attention):
             """Let each request's new tokens attend to all of its own."""
-            Q, K, V = (split_heads(W(h), heads).split(new, dim=2) for W, heads in (
-                (attention.W_Q, attention.n_heads),
-                (attention.W_K, attention.n_kv_heads),
-                (attention.W_V, attention.n_kv_heads),
-            ))  # fmt: skip
+            V = split_heads(attention.W_V(h), attention.n_kv_heads)
+            together = attention.projected_queries(h), attention.projected_keys(h), V
+            Q, K, V = (heads.split(new, dim=2) for heads in together)
             heads = []
             for request, mask, q, k, v in zip(requests, masks, Q, K, V, strict=True):
                 q, k = attention.rotate(q, request.read), attention.rotate(k, request.read)
                 keys, values = cache.extend(layer, request, k, v)
-                heads.append(fast.attention(q, keys, values, mask))  # (1, head, new, d_head)
+                heads.append(
+                    attention.attend(q, keys, values, mask[layer])
+                )  # (1, head, new, d_head)
             return attention.W_O(merge_heads(torch.cat(heads, dim=2)))
 
         x = block.branch(x, attend, block.norm_1)
         x = block.branch(x, block.feed_forward, block.norm_2)
     last = torch.tensor(new, device=device).cumsum(0) - 1  # (request,)
-    return model.projection(model.decoder_norm(x[0, last]))
+    return model.read_out(x[0, last])
 
 
 class Server:

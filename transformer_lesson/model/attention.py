@@ -83,6 +83,18 @@ def scaled_dot_product_attention(
     return weights @ V, weights  # (..., query, d_value)
 
 
+def soft_cap(x: Float[Tensor, "*shape"], cap: float) -> Float[Tensor, "*shape"]:
+    """Return cap tanh(x / cap): small numbers as they are, and none beyond the cap.
+
+    Args:
+        x: scores or logits.
+        cap: the largest size that they come near to.
+
+    Source: Gemma Team, "Gemma 2" (2024), section 2.
+    """
+    return cap * (x / cap).tanh()
+
+
 def split_heads(
     x: Float[Tensor, "batch n d_model"], n_heads: int
 ) -> Float[Tensor, "batch head n d_head"]:
@@ -185,6 +197,10 @@ class MultiHeadAttention(nn.Module):
         bias: whether the four projections add a bias.
         rotate: rotates queries or keys, given the position of the first, for rotary positions.
         n_kv_heads: heads of keys and values, a divisor of n_heads; `None` for n_heads.
+        d_head: numbers per head; `None` for d_model / n_heads.
+        output_bias: whether W_O adds a bias, if the others do.
+        norms: of queries and of keys, before they are rotated; `None` for none.
+        query_scale, score_cap: see `ModelConfig`.
 
     Raises:
         ValueError: d_model is not divisible by n_heads, or n_heads by n_kv_heads.
@@ -200,14 +216,23 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         rotate: Rotation | None = None,
         n_kv_heads: int | None = None,
+        d_head: int | None = None,
+        output_bias: bool = True,
+        norms: tuple[nn.Module, nn.Module] | None = None,
+        query_scale: float | None = None,
+        score_cap: float | None = None,
     ):
         super().__init__()
-        check_heads(d_model, n_heads, n_kv_heads)
+        check_heads(n_heads if d_head else d_model, n_heads, n_kv_heads)
         self.n_heads, self.n_kv_heads = n_heads, n_kv_heads or n_heads
-        d_keys = d_model // n_heads * self.n_kv_heads
-        self.W_Q = nn.Linear(d_model, d_model, bias=bias)
+        d_head = d_head or d_model // n_heads
+        d_queries, d_keys = n_heads * d_head, self.n_kv_heads * d_head
+        self.W_Q = nn.Linear(d_model, d_queries, bias=bias)
         self.W_K, self.W_V = (nn.Linear(d_model, d_keys, bias=bias) for _ in range(2))
-        self.W_O = nn.Linear(d_model, d_model, bias=bias)
+        self.W_O = nn.Linear(d_queries, d_model, bias=bias and output_bias)
+        self.norm_Q, self.norm_K = norms or (None, None)
+        self.query_factor = math.sqrt(d_head / query_scale) if query_scale else None
+        self.score_cap = score_cap
         self.rotate, self.dropout = rotate or unrotated, nn.Dropout(dropout)
         self.queries, self.keys, self.values = HookPoint(), HookPoint(), HookPoint()
         self.scores, self.weights, self.heads = HookPoint(), HookPoint(), HookPoint()
@@ -226,6 +251,11 @@ class MultiHeadAttention(nn.Module):
             config.bias,
             rotate,
             config.n_kv_heads,
+            config.head_size,
+            config.output_bias,
+            qk_norms(config),
+            config.query_scale,
+            config.score_cap,
         )
 
     def forward(
@@ -244,27 +274,77 @@ class MultiHeadAttention(nn.Module):
             mask: `True` = may attend; broadcasts to (batch, head, query, key).
             cache: keys and values of earlier tokens, which come before the new ones.
         """
-        Q = split_heads(self.W_Q(query), self.n_heads)  # (batch, head, query, d_head)
-        Q = self.queries(self.rotate(Q, cache.start))
+        Q = self.queries(self.rotate(self.projected_queries(query), cache.start))
         if cache.complete:
             K, V = cache.keys, cache.values
         else:
-            K = split_heads(self.W_K(key), self.n_kv_heads)  # (batch, kv_head, key, d_head)
-            V = split_heads(self.W_V(value), self.n_kv_heads)
-            K, V = self.keys(self.rotate(K, cache.start)), self.values(V)
+            K = self.keys(self.rotate(self.projected_keys(key), cache.start))
+            V = self.values(split_heads(self.W_V(value), self.n_kv_heads))
             K, V = cache.extend(K, V)  # (batch, kv_head, all keys, d_head)
-        heads = self.heads(self._attend(Q, K, V, mask))  # (batch, head, query, d_head)
+        heads = self.heads(self.attend(Q, K, V, mask))  # (batch, head, query, d_head)
         return self.W_O(merge_heads(heads))  # (batch, query, d_model)
 
-    def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
+    def projected_queries(
+        self, x: Float[Tensor, "batch query d_model"]
+    ) -> Float[Tensor, "batch head query d_head"]:
+        """Return the queries before they are rotated."""
+        return normalized_heads(self.W_Q(x), self.norm_Q, self.n_heads)
+
+    def projected_keys(
+        self, x: Float[Tensor, "batch key d_model"]
+    ) -> Float[Tensor, "batch kv_head key d_head"]:
+        """Return the keys before they are rotated."""
+        return normalized_heads(self.W_K(x), self.norm_K, self.n_kv_heads)
+
+    def attend(
+        self,
+        Q: Float[Tensor, "batch head query d_head"],
+        K: Float[Tensor, "batch kv_head key d_head"],
+        V: Float[Tensor, "batch kv_head key d_head"],
+        mask: Mask,
+    ) -> Float[Tensor, "batch head query d_head"]:
+        """Return what each head collects, from rotated queries and keys."""
+        if self.query_factor is not None:
+            Q = Q * self.query_factor
         drops = self.training and self.dropout.p > 0
-        if not (drops or self.scores.watched or self.weights.watched):
+        if not (drops or self.score_cap or self.scores.watched or self.weights.watched):
             return fast.attention(Q, K, V, mask)  # the same output, without storing weights
         if self.n_kv_heads < self.n_heads:
             K, V = (repeat_kv(x, self.n_heads // self.n_kv_heads) for x in (K, V))
-        scores = self.scores(attention_scores(Q, K))  # (batch, head, query, key)
+        scores = attention_scores(Q, K)  # (batch, head, query, key)
+        scores = self.scores(soft_cap(scores, self.score_cap) if self.score_cap else scores)
         weights = self.weights(masked_softmax(scores, written_out(mask, scores)))
         return self.dropout(weights) @ V  # (batch, head, query, d_head)
+
+
+def qk_norms(config: ModelConfig) -> tuple[nn.Module, nn.Module] | None:
+    """Return new norms for queries and for keys, or `None` if the config has none.
+
+    Source: Henry et al., "Query-Key Normalization for Transformers" (2020), with a length of 1;
+        Dehghani et al., "Scaling Vision Transformers to 22 Billion Parameters" (2023).
+    """
+    if config.qk_norm == "none":
+        return None
+    of_all = config.n_heads, config.n_kv_heads or config.n_heads
+    heads = of_all if config.qk_norm == "all" else (1, 1)
+    return tuple(nn.RMSNorm(n * config.d_head, eps=config.norm_epsilon) for n in heads)
+
+
+def normalized_heads(
+    x: Float[Tensor, "batch n d_heads"], norm: nn.Module | None, n_heads: int
+) -> Float[Tensor, "batch head n d_head"]:
+    """Split queries or keys into heads, normalized each by itself or all together.
+
+    Args:
+        x: all heads' numbers side by side, shape (batch, n, head * d_head).
+        norm: of d_head or of head * d_head numbers, or `None`.
+        n_heads: heads in x.
+    """
+    if norm is None:
+        return split_heads(x, n_heads)
+    if norm.weight.numel() == x.size(-1):
+        return split_heads(norm(x), n_heads)
+    return norm(split_heads(x, n_heads))  # (batch, head, n, d_head)
 
 
 def unrotated(x: Tensor, start: int) -> Tensor:

@@ -11,7 +11,7 @@ from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.feed_forward import make_feed_forward
 from transformer_lesson.model.hooks import HookPoint
 from transformer_lesson.model.masks import Mask
-from transformer_lesson.model.norm import make_norm
+from transformer_lesson.model.norm import sublayer_norm
 
 Sublayer = Callable[[Tensor], Tensor]
 
@@ -32,7 +32,29 @@ def residual_branch_pre(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor
     return x + sublayer(norm(x))
 
 
-BRANCHES = {"post": residual_branch, "pre": residual_branch_pre}
+def residual_branch_output(x: Tensor, sublayer: Sublayer, norm: Sublayer) -> Tensor:
+    """Norm of what is added: x + norm(sublayer(x)). The residual path stays clear here, too.
+
+    Source: Team OLMo, "2 OLMo 2 Furious" (2024), section 3.1; Swin Transformer V2 (2021).
+    """
+    return x + norm(sublayer(x))
+
+
+def residual_branch_both(x: Tensor, sublayer: Sublayer, norms: nn.ModuleList) -> Tensor:
+    """Norm before and behind: x + norms[1](sublayer(norms[0](x))).
+
+    Source: Gemma Team, "Gemma 2" (2024), section 2; Ding et al., "CogView" (2021), "sandwich".
+    """
+    before, behind = norms
+    return x + behind(sublayer(before(x)))
+
+
+BRANCHES = {
+    "post": residual_branch,
+    "pre": residual_branch_pre,
+    "output": residual_branch_output,
+    "both": residual_branch_both,
+}
 
 
 def encoder_block(
@@ -99,7 +121,7 @@ class EncoderBlock(nn.Module):
         super().__init__()
         self.self_attention = MultiHeadAttention.from_config(config, rotate=rotate)
         self.feed_forward = make_feed_forward(config)
-        self.norm_1, self.norm_2 = make_norm(config), make_norm(config)
+        self.norm_1, self.norm_2 = sublayer_norm(config), sublayer_norm(config)
         self.dropout = nn.Dropout(config.dropout)
         self.branch = BRANCHES[config.norm_position]
         self.after_attention, self.output = HookPoint(), HookPoint()
@@ -144,8 +166,8 @@ class DecoderBlock(nn.Module):
         self.self_attention = MultiHeadAttention.from_config(config, rotate=rotate)
         self.cross_attention = MultiHeadAttention.from_config(config)
         self.feed_forward = make_feed_forward(config)
-        self.norm_1, self.norm_2 = make_norm(config), make_norm(config)
-        self.norm_3 = make_norm(config)
+        self.norm_1, self.norm_2 = sublayer_norm(config), sublayer_norm(config)
+        self.norm_3 = sublayer_norm(config)
         self.dropout = nn.Dropout(config.dropout)
         self.branch = BRANCHES[config.norm_position]
         self.after_self_attention, self.after_cross_attention = HookPoint(), HookPoint()

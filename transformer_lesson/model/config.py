@@ -113,9 +113,11 @@ class ModelConfig(CheckedConfig):
         feed_forward_dropout: probability of zeroing a number of the feed-forward network's hidden
             layer. The paper has none; `nn.Transformer` does.
         norm_position: "pre" normalizes a sub-layer's input (today's practice, and adds a final
-            norm to each stack), "post" its output plus residual (the paper).
+            norm to each stack), "post" its output plus residual (the paper), "output" its output
+            before it is added (OLMo 2), "both" its input and its output (Gemma 2).
         activation: of the feed-forward network, "relu" (paper), "gelu" (GPT, BERT), "gelu_tanh"
-            (its approximation in GPT-2), "swish" (Marian) or "swiglu" (gated, Llama).
+            (its approximation in GPT-2), "swish" (Marian), "swiglu" (gated, Llama) or "geglu"
+            (gated by that approximation, Gemma).
         positions: "sinusoidal" (paper), "learned" (GPT-2, BERT) or "rotary" (RoPE).
         tie_embeddings: one matrix serves as embedding and as output projection; in an
             encoder-decoder with one vocabulary also as the other embedding (paper, 3.4).
@@ -134,6 +136,20 @@ class ModelConfig(CheckedConfig):
             package's tokenizers' `<bos>`.
         eos_ids: ids that end a text in `generate`, or (); by default the package's
             tokenizers' `<eos>`.
+        head_size: d_head, if it is not d_model / n_heads (Qwen 3, Gemma).
+        output_bias: whether W_O has a bias, too, if the attention projections do (Qwen 2: no).
+        qk_norm: RMSNorm of queries and keys before they are rotated: "none", "head" (of each
+            head's, Qwen 3) or "all" (of all heads' numbers together, OLMo 2).
+        query_scale: scores are divided by its root; `None` for d_head (Gemma 2 27B has 144).
+        score_cap, logit_cap: c of the soft cap c tanh(x / c) on scores and logits (Gemma 2).
+        layers_without_window: which layers see everything in spite of attention_window (Gemma 3).
+        layers_without_positions: which layers do not rotate queries and keys (SmolLM3).
+        window_rotary_base: rotary_base of layers with a window, if it differs (Gemma 3).
+        rotary_divisors: what each pair's frequency is divided by, d_head / 2 numbers, or ();
+            `stretched_frequencies` says why (Llama 3.1). Not in layers that have a
+            window_rotary_base.
+        d_rotary: how many numbers of a query or key are rotated, the first ones; `None` for all
+            (Phi-4 mini).
 
     Raises:
         ValueError: a value breaks a rule; the message names field, value and rule.
@@ -150,8 +166,8 @@ class ModelConfig(CheckedConfig):
     dropout: float = probability(0.1)
     attention_dropout: float = probability(0.0)
     feed_forward_dropout: float = probability(0.0)
-    norm_position: str = one_of("pre", "post")
-    activation: str = one_of("relu", "gelu", "gelu_tanh", "swish", "swiglu")
+    norm_position: str = one_of("pre", "post", "output", "both")
+    activation: str = one_of("relu", "gelu", "gelu_tanh", "swish", "swiglu", "geglu")
     positions: str = one_of("sinusoidal", "learned", "rotary")
     tie_embeddings: bool = switch(True)
     pad_id: int | None = optional(count)(None)
@@ -164,22 +180,62 @@ class ModelConfig(CheckedConfig):
     scale_embedding: bool = switch(True)
     bos_id: int | None = optional(count)(1)
     eos_ids: Sequence[int] = tuple_of(count)((2,))
+    head_size: int | None = optional(size)(None)
+    output_bias: bool = switch(True)
+    qk_norm: str = one_of("none", "head", "all")
+    query_scale: float | None = optional(positive)(None)
+    score_cap: float | None = optional(positive)(None)
+    logit_cap: float | None = optional(positive)(None)
+    layers_without_window: Sequence[int] = tuple_of(count)(())
+    layers_without_positions: Sequence[int] = tuple_of(count)(())
+    window_rotary_base: float | None = optional(positive)(None)
+    rotary_divisors: Sequence[float] = tuple_of(positive)(())
+    d_rotary: int | None = optional(size)(None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         last = self.vocab_size - 1
         pad_ok = self.pad_id is None or self.pad_id <= last
         self.require("pad_id", pad_ok, f"None or an id from 0 to vocab_size - 1 = {last}")
-        divisible = self.d_model % self.n_heads == 0
+        divisible = self.head_size is not None or self.d_model % self.n_heads == 0
         self.require("d_model", divisible, f"divisible by n_heads = {self.n_heads}")
         grouped = self.n_heads % (self.n_kv_heads or self.n_heads) == 0
         self.require("n_kv_heads", grouped, f"a divisor of n_heads = {self.n_heads}")
         even = self.positions != "sinusoidal" or self.d_model % 2 == 0
         self.require("d_model", even, "even with sinusoidal positions (pairs of sine and cosine)")
-        even = self.positions != "rotary" or self.d_head % 2 == 0
-        self.require("d_head", even, "even with rotary positions (pairs of numbers are rotated)")
+        for name in ("layers_without_window", "layers_without_positions"):
+            known = all(i < self.n_layers for i in getattr(self, name))
+            self.require(name, known, f"numbers of layers, from 0 to {self.n_layers - 1}")
+        self._check_rotation()
+
+    def _check_rotation(self) -> None:
+        turned, name = self.d_rotary or self.d_head, "d_rotary" if self.d_rotary else "d_head"
+        even = self.positions != "rotary" or turned % 2 == 0
+        self.require(name, even, "even with rotary positions (pairs of numbers are rotated)")
+        self.require("d_rotary", turned <= self.d_head, f"None or at most d_head = {self.d_head}")
+        paired = len(self.rotary_divisors) in (0, turned // 2)
+        self.require("rotary_divisors", paired, f"() or {turned // 2} numbers, one for each pair")
+        for name in ("layers_without_positions", "rotary_divisors", "d_rotary"):
+            acts = self.positions == "rotary" or getattr(self, name) == LATER[name]
+            self.require(name, acts, f'{LATER[name]!r} unless positions is "rotary"')
+        for name in ("layers_without_window", "window_rotary_base"):
+            acts = self.attention_window is not None or getattr(self, name) == LATER[name]
+            self.require(name, acts, f"{LATER[name]!r} without an attention_window")
 
     @property
     def d_head(self) -> int:
-        """Numbers per query, key and value vector of one head: d_model / n_heads."""
-        return self.d_model // self.n_heads
+        """Numbers per query, key and value vector of one head."""
+        return self.head_size or self.d_model // self.n_heads
+
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """What each layer's tokens see of the past: a window, or `None` for everything."""
+        layers = range(self.n_layers)
+        return tuple(
+            None if i in self.layers_without_window else self.attention_window for i in layers
+        )
+
+
+NAMES = [entry.name for entry in fields(ModelConfig)]
+LATER = {name: getattr(ModelConfig, name) for name in NAMES[NAMES.index("head_size") :]}
+"""What families of models have added since Llama, switched off."""

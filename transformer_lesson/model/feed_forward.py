@@ -15,6 +15,7 @@ ACTIVATIONS = {
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "swish": F.silu,
 }
+GATES = {"swiglu": ACTIVATIONS["swish"], "geglu": ACTIVATIONS["gelu_tanh"]}
 
 
 def feed_forward(
@@ -79,9 +80,10 @@ def swiglu(
 
 
 class GatedFeedForward(nn.Module):
-    """SwiGLU: a gate decides how much of each hidden number passes. No biases.
+    """SwiGLU or GeGLU: a gate decides how much of each hidden number passes. No biases.
 
-    Source: Shazeer, "GLU Variants Improve Transformer" (2020); Llama's feed-forward network.
+    Source: Shazeer, "GLU Variants Improve Transformer" (2020); Llama's feed-forward network, and
+        Gemma's.
     """
 
     def __init__(self, config: ModelConfig):
@@ -89,15 +91,16 @@ class GatedFeedForward(nn.Module):
         self.W_gate = nn.Linear(config.d_model, config.d_ff, bias=False)
         self.W_up = nn.Linear(config.d_model, config.d_ff, bias=False)
         self.W_down = nn.Linear(config.d_ff, config.d_model, bias=False)
+        self.gate = GATES[config.activation]
         self.dropout = nn.Dropout(config.feed_forward_dropout)
         self.hidden = HookPoint()
 
     def forward(self, x: Float[Tensor, "batch n d_model"]) -> Float[Tensor, "batch n d_model"]:
         """Widen to d_ff twice, let one gate the other, narrow back to d_model."""
-        hidden = self.hidden(F.silu(self.W_gate(x)) * self.W_up(x))  # (batch, n, d_ff)
+        hidden = self.hidden(self.gate(self.W_gate(x)) * self.W_up(x))  # (batch, n, d_ff)
         return self.W_down(self.dropout(hidden))
 
 
 def make_feed_forward(config: ModelConfig) -> nn.Module:
     """Return the feed-forward network that the config's activation asks for."""
-    return (GatedFeedForward if config.activation == "swiglu" else FeedForward)(config)
+    return (GatedFeedForward if config.activation in GATES else FeedForward)(config)

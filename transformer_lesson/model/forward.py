@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.model.attention import cross_attention, multi_head_attention
 from transformer_lesson.model.blocks import decoder_block, encoder_block
-from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.config import LATER, ModelConfig
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
 from transformer_lesson.model.masks import causal_mask, padding_mask
@@ -103,7 +103,7 @@ PAPERS = {
     "dropout": 0.0,
     "attention_dropout": 0.0,
     "feed_forward_dropout": 0.0,
-}
+} | LATER
 """What the functions compute; dropout is in none of the paper's formulas."""
 
 

@@ -17,7 +17,7 @@ from transformer_lesson.model.attention import (
     split_heads,
 )
 from transformer_lesson.model.blocks import EncoderBlock, residual_branch_pre
-from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.config import LATER, ModelConfig
 from transformer_lesson.model.feed_forward import swiglu
 from transformer_lesson.model.norm import rms_norm
 from transformer_lesson.model.positions import apply_rotary
@@ -66,7 +66,7 @@ LLAMAS = {
     "activation": "swiglu",
     "bias": False,
     "attention_window": None,
-}
+} | LATER
 """What `llama_block` computes."""
 
 

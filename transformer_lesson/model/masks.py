@@ -128,8 +128,18 @@ def target_mask(ids: Tensor, config: ModelConfig, start: int = 0) -> Mask:
 
     A single new token, the last, may see every real one: the causal mask has nothing to hide.
     """
+    return _mask_of_window(ids, config, start, config.attention_window)
+
+
+def target_masks(ids: Tensor, config: ModelConfig, start: int = 0) -> list[Mask]:
+    """Return `target_mask` for each layer: some may have a window, and some see everything."""
+    kinds = {window: _mask_of_window(ids, config, start, window) for window in set(config.windows)}
+    return [kinds[window] for window in config.windows]
+
+
+def _mask_of_window(ids: Tensor, config: ModelConfig, start: int, window: int | None) -> Mask:
     real = real_tokens(ids, config)  # (batch, 1, 1, n)
-    n, window = ids.size(1), config.attention_window or ids.size(1)
+    n, window = ids.size(1), window or ids.size(1)
     if start == n - 1 and window >= n:
         return real
     if start == 0 and window >= n and real is None:

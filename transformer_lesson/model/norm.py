@@ -52,3 +52,10 @@ def make_norm(config: ModelConfig) -> nn.Module:
     """Return a new norm of the kind that the config asks for."""
     kind = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}[config.norm]
     return kind(config.d_model, eps=config.norm_epsilon)
+
+
+def sublayer_norm(config: ModelConfig) -> nn.Module:
+    """Return what normalizes one sub-layer: a norm, or two if one is before and one behind it."""
+    if config.norm_position != "both":
+        return make_norm(config)
+    return nn.ModuleList(make_norm(config) for _ in range(2))

@@ -1,6 +1,7 @@
 """Telling a model where each token is: sinusoidal, learned and rotary positions."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -67,12 +68,16 @@ def apply_rotary(
 def rotary_angles(
     positions: Int[Tensor, " n"], d_head: int, base: float
 ) -> Float[Tensor, "n half"]:
-    """Return by how many radians each pair of numbers turns at each position."""
+    """Return by how many radians each pair of numbers turns at each position.
+
+    In float32, a frequency's last digit counts: at position 1,400, it moves an angle by 1e-4. The
+    powers are taken as Llama's code takes them, so that both round alike.
+    """
     half, odd = divmod(d_head, 2)
     if odd:
         raise ValueError(f"d_head is {d_head}, but rotary positions turn pairs: make it even.")
     steps = torch.arange(half, device=positions.device)
-    return positions[:, None] * torch.exp(steps * (-math.log(base) / half))
+    return positions[:, None] * (1 / base ** (steps / half))
 
 
 def stretched_frequencies(
@@ -159,17 +164,33 @@ class RotaryPositions(nn.Module):
     """Rotates queries or keys by their position; see `apply_rotary`.
 
     All layers of a model rotate by the same angles, so the last cosines and sines are cached.
+
+    Args:
+        base: sets the slowest rotation.
+        divisors: what each pair's frequency is divided by, or () for nothing.
+        d_rotary: how many numbers are rotated, the first ones; `None` for all.
     """
 
-    def __init__(self, base: float = 10000.0):
+    def __init__(
+        self,
+        base: float = 10000.0,
+        divisors: Sequence[float] = (),
+        d_rotary: int | None = None,
+    ):
         super().__init__()
-        self.base = base
+        self.base, self.divisors, self.d_rotary = base, divisors, d_rotary
         self.last = None, ()  # key, and its cosines and sines
 
     def forward(
         self, x: Float[Tensor, "*batch n d_head"], start: int = 0
     ) -> Float[Tensor, "*batch n d_head"]:
         """Rotate tokens at the positions start, start + 1, ..."""
+        if self.d_rotary is None:
+            return self._turned(x, start)
+        turned = self._turned(x[..., : self.d_rotary], start)
+        return torch.cat([turned, x[..., self.d_rotary :]], dim=-1)
+
+    def _turned(self, x: Tensor, start: int) -> Tensor:
         if torch.compiler.is_compiling():  # a compiled model keeps nothing from call to call
             return turn_pairs(x, *self._turns(x, start))
         key = self.base, start, *x.shape[-2:], x.dtype, x.device, torch.is_inference_mode_enabled()
@@ -182,4 +203,6 @@ class RotaryPositions(nn.Module):
     def _turns(self, x: Tensor, start: int) -> tuple[Tensor, Tensor]:
         positions = torch.arange(start, start + x.size(-2), device=x.device)
         angle = rotary_angles(positions, x.size(-1), self.base)  # (n, d_head / 2)
+        if self.divisors:
+            angle = angle / torch.tensor(self.divisors, device=x.device)
         return angle.cos().to(x.dtype), angle.sin().to(x.dtype)

@@ -4,35 +4,46 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from transformer_lesson.model.attention import soft_cap
 from transformer_lesson.model.blocks import DecoderBlock, EncoderBlock
 from transformer_lesson.model.cache import NO_CACHE, KeyValueCache
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.embedding import InputEmbedding
 from transformer_lesson.model.hooks import HookPoint
-from transformer_lesson.model.masks import real_tokens, target_mask
+from transformer_lesson.model.masks import real_tokens, target_masks
 from transformer_lesson.model.norm import make_norm
 from transformer_lesson.model.positions import RotaryPositions
 
 
+def rotations(config: ModelConfig) -> list[RotaryPositions | None]:
+    """Return what rotates queries and keys in each layer; layers with equal angles share it."""
+    c = config
+    if c.positions != "rotary":
+        return [None] * c.n_layers
+    far = RotaryPositions(c.rotary_base, c.rotary_divisors, c.d_rotary)
+    own = c.window_rotary_base
+    near = far if own is None else RotaryPositions(own, d_rotary=c.d_rotary)
+    kinds = [far if window is None else near for window in c.windows]
+    return [None if i in c.layers_without_positions else kind for i, kind in enumerate(kinds)]
+
+
 def encoder_stack(config: ModelConfig) -> nn.ModuleList:
     """Return n_layers encoder blocks, each with its own weights."""
-    rotate = RotaryPositions(config.rotary_base) if config.positions == "rotary" else None
-    return nn.ModuleList(EncoderBlock(config, rotate) for _ in range(config.n_layers))
+    return nn.ModuleList(EncoderBlock(config, rotate) for rotate in rotations(config))
 
 
 def decoder_stack(config: ModelConfig) -> nn.ModuleList:
     """Return n_layers decoder blocks (with cross-attention), each with its own weights."""
-    rotate = RotaryPositions(config.rotary_base) if config.positions == "rotary" else None
-    return nn.ModuleList(DecoderBlock(config, rotate) for _ in range(config.n_layers))
+    return nn.ModuleList(DecoderBlock(config, rotate) for rotate in rotations(config))
 
 
 def last_norm(config: ModelConfig) -> nn.Module:
-    """Return the norm that ends a pre-norm stack; a post-norm stack needs none.
+    """Return the norm that ends a stack, unless it is post-norm, which needs none.
 
     Differs: the paper (post-norm) has no last norm. In a pre-norm stack nothing else
     normalizes the last sum.
     """
-    return make_norm(config) if config.norm_position == "pre" else nn.Identity()
+    return nn.Identity() if config.norm_position == "post" else make_norm(config)
 
 
 def output_projection(config: ModelConfig, embedding: InputEmbedding) -> nn.Linear:
@@ -132,11 +143,16 @@ class DecoderOnlyTransformer(nn.Module):
         cache = cache or NO_CACHE
         ids = cache.with_new(ids)
         x = self.embedding(ids, cache.length)  # (batch, new, d_model)
-        mask = target_mask(ids, self.config, cache.length)
-        for block in self.decoder:
+        masks = target_masks(ids, self.config, cache.length)
+        for block, mask in zip(self.decoder, masks, strict=True):
             x = block(x, mask, cache)
         cache.commit(ids)
-        return self.logits(self.projection(self.decoder_norm(x)))  # (batch, new, vocab_size)
+        return self.logits(self.read_out(x))  # (batch, new, vocab_size)
+
+    def read_out(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab_size"]:
+        """Return the logits of the last block's vectors."""
+        logits, cap = self.projection(self.decoder_norm(x)), self.config.logit_cap
+        return soft_cap(logits, cap) if cap else logits
 
 
 class EncoderDecoderTransformer(nn.Module):
@@ -216,9 +232,9 @@ class EncoderDecoderTransformer(nn.Module):
         cache = cache or NO_CACHE
         target_ids = cache.with_new(target_ids)
         y = self.target_embedding(target_ids, cache.length)  # (batch, target, d_model)
-        mask = target_mask(target_ids, self.config, cache.length)
+        masks = target_masks(target_ids, self.config, cache.length)
         memory_mask = real_tokens(source_ids, self.source_config)
-        for block in self.decoder:
+        for block, mask in zip(self.decoder, masks, strict=True):
             y = block(y, memory, mask, memory_mask, cache)
         cache.commit(target_ids)
         return self.logits(self.projection(self.decoder_norm(y)))  # (batch, target, vocab_size)

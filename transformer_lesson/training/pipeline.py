@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from transformer_lesson.model.config import size
-from transformer_lesson.model.masks import target_mask
+from transformer_lesson.model.masks import target_masks
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.training.loss import label_smoothed_loss
 from transformer_lesson.training.memory import Parts
@@ -156,11 +156,12 @@ def learn_in_stages(
         else:
             ids = batch.inputs[0]
             x = outputs[stage - 1, i].detach().requires_grad_() if stage else model.embedding(ids)
-            inputs[stage, i], mask = x, target_mask(ids, model.config)
-            for block in model.decoder[stage * each : (stage + 1) * each]:
+            inputs[stage, i], masks = x, target_masks(ids, model.config)
+            own = slice(stage * each, (stage + 1) * each)
+            for block, mask in zip(model.decoder[own], masks[own], strict=True):
                 x = block(x, mask)
             if stage == stages - 1:
-                logits = model.projection(model.decoder_norm(x))
+                logits = model.read_out(x)
                 x = share * label_smoothed_loss(logits, batch.labels, pad_id=model.config.pad_id)
                 loss += x.item()
             outputs[stage, i] = x

@@ -91,7 +91,8 @@ def experts(model: DecoderOnlyTransformer, k: int = 1) -> None:
 class LinearAttention(MultiHeadAttention):
     """Heads without softmax; each head's output, which grows with the text, is normalized."""
 
-    def _attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
+    def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Mask) -> Tensor:
+        """Return what each head adds up."""
         groups = self.n_heads // self.n_kv_heads
         K, V = (x.repeat_interleave(groups, dim=1) for x in (K, V))
         return F.rms_norm(linear_attention(Q, K, V), V.shape[-1:])  # (batch, head, n, d_head)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from transformer_lesson.checkpoints.albert import AlbertFamily
 from transformer_lesson.checkpoints.bert import BertFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
+from transformer_lesson.checkpoints.gguf import is_gguf
 from transformer_lesson.checkpoints.gpt2 import GPT2Family
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
@@ -62,9 +63,9 @@ def from_pretrained(source) -> nn.Module:
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
             pickle, which is read with `weights_only=True`); a file of weights in one; a Llama in
-            a GGUF file, whose numbers are dequantized; a live model of the library; or a name on
-            the Hugging Face Hub. Only a name uses the network, and only if it is not on this
-            machine yet.
+            a GGUF file (known by its first bytes, whatever its name), whose numbers are
+            dequantized; a live model of the library; or a name on the Hugging Face Hub. Only a name
+            uses the network, and only if it is not on this machine yet.
 
     Raises:
         ValueError: a family that our models do not have, a field of the config that they cannot
@@ -107,13 +108,16 @@ def _read(source) -> Stored:
             "or a model of the library transformers."
         )
     path = Path(source)
-    if path.suffix == ".gguf":
+    if path.suffix == ".gguf" or is_gguf(path):
         return read_llama(path)
     if path.exists():
         return read_directory(path)
     if isinstance(source, str) and is_hub_name(source):
         return read_directory(fetch(source))._replace(where=source)
-    raise ValueError(f"{source}: there is no such directory, and it is not a name on the Hub.")
+    raise ValueError(
+        f"{source}: there is no such directory, and it is not a name on the Hub. (Of a model of "
+        "Ollama's, `gguf_of` gives the file.)"
+    )
 
 
 def _fill(stored: Stored) -> nn.Module:

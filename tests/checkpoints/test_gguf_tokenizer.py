@@ -217,7 +217,8 @@ def test_pieces_are_those_of_sentencepiece(pieces, tmp_path):
     assert n_bytes > 10
     assert ours.tokens("the tower")[0].startswith("␣") and ours.begins
     assert ours.start("a") == [1, *pieces.encode("a")]
-    assert ours.tokens("the<h1>the")[1:] == ["<h1>", *ours.tokens("the")] == ["<h1>", "␣the"]
+    given = ours.tokens("the<h1>the")
+    assert given.count("<h1>") == 1 and given[given.index("<h1>") + 1].startswith("␣")
 
 
 def test_a_text_may_begin_without_a_blank(pieces, tmp_path):

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from transformer_lesson.checkpoints.gguf import GGUF, Head, is_gguf, read_head
@@ -61,17 +62,24 @@ class Models(list[Model]):
 
     def __repr__(self) -> str:
         if not self:
-            looked = " and ".join(printable(str(place)) for place in self.places)
-            return f"Ollama has no models here: {looked} {'lacks' if looked else ''} them."
+            looked = " or ".join(_short(place) for place in self.places)
+            return f"Ollama has no models here: there are none in {looked}."
         head = [("name", "on disk", "in float32", "family", "format", "opens here")]
         rows = head + [_row(model) for model in self]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join(lines)
+        reasons = [f"{model.name}: {model.why_not}" for model in self if model.why_not]
+        return "\n".join([*lines, *(fill(one, 100, subsequent_indent="  ") for one in reasons)])
+
+
+def _short(place: Path) -> str:
+    """Return a folder as people write it: below their own it begins with ~."""
+    home = Path.home()
+    return printable(f"~/{place.relative_to(home)}" if place.is_relative_to(home) else str(place))
 
 
 def _row(model: Model) -> tuple[str, ...]:
-    opens = f"no: {model.why_not}" if model.why_not else "yes"
+    opens = "no, see below" if model.why_not else "yes"
     numbers = _size(4 * model.n_numbers) if model.n_numbers else "-"
     return (model.name, _size(model.n_bytes), numbers, model.family, model.format, opens)
 

@@ -54,7 +54,8 @@ def test_rows_are_put_in_llama_cpps_order():
 
 @needs_weights("SmolLM2")
 def test_with_weights_they_lie_in_the_store(tmp_path):
-    store = small_store.small_store(tmp_path)
+    for _ in range(2):  # a cell may be run twice
+        store = small_store.small_store(tmp_path)
     assert gguf_of("smollm2:135m", store).samefile(weights("SmolLM2")) or (
         gguf_of("smollm2:135m", store).stat().st_size == weights("SmolLM2").stat().st_size
     )

@@ -45,10 +45,11 @@ def small_store(folder: str | Path) -> Path:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         blob = _named(folder, SMOLLM2, digest)
-        try:
-            os.link(path, blob)  # the same file under a second name: it takes no room
-        except OSError:
-            shutil.copyfile(path, blob)
+        if not blob.exists():
+            try:
+                os.link(path, blob)  # the same file under a second name: it takes no room
+            except OSError:  # such as another disk
+                shutil.copyfile(path, blob)
     else:
         _add(folder, TINY, gguf_bytes(*tiny_llama()))
     row = _text("blk.0.ffn_gate_exps.weight") + struct.pack("<I2QIQ", 2, 32, 1, UNREAD, 0)

@@ -74,7 +74,7 @@ def pytest_runtest_setup(item):
     with pytest.MonkeyPatch.context() as patch:
         if item.path.suffix == ".ipynb":
             if isinstance(item, IPyNbCell):
-                skip_without_weights(item.cell.source)
+                skip_without_weights(item.cell.source, item.cell.metadata.get("tags", ()))
             folder = Path(LEARNERS.name, item.path.stem)
             folder.mkdir(exist_ok=True)
             patch.setenv("TRANSFORMER_LESSON_PROGRESS", str(folder / "my_progress.json"))

@@ -20,7 +20,7 @@ from transformer_lesson.model.packed import in_eight_bits
 from transformer_lesson.text import manual
 from transformer_lesson.text.pretrained import chat_prompt
 
-N_NEW, ROUNDS = 64, 7
+N_NEW, ROUNDS, N_READ = 64, 7, 512
 QUESTIONS = (
     "What is the capital of France?",
     "Why is the sky blue?",
@@ -39,6 +39,8 @@ rounds each row to 255 levels.
 
 Answers: how many of the tokens that float32 writes for six questions each form of the weights
 writes as well before it first says something else, and the loss on sentences of CPython's manual.
+Reading: a prompt of 512 tokens and the first token after it, which both sides choose alike
+(asserted).
 Memory: the process's largest resident set while it loads the file and writes 32 tokens, less what
 it was after the imports and one small product, divided by the bytes of the weights.
 """
@@ -111,6 +113,22 @@ def speed(forms: dict[str, nn.Module], theirs: nn.Module, prompt: Tensor) -> lis
             for row in rows]  # fmt: skip
 
 
+def reading(model: nn.Module, theirs: nn.Module, words) -> Row:
+    """Return a row for a long prompt: only the logits of its last token are needed."""
+    prompt = torch.tensor([words.encode(" ".join(manual.sentences("execmodel")))[:N_READ]])
+    options = {"max_new_tokens": 1, "do_sample": False, "pad_token_id": 0}
+    options |= {"attention_mask": torch.ones_like(prompt)}
+    runs = {
+        "library": lambda: theirs.generate(prompt, **options)[0, prompt.size(1) :].tolist(),
+        "ours": lambda: generate(model, prompt, 1, eos_id=None).ids[0],
+    }
+    assert prompt.size(1) == N_READ and runs["ours"]() == runs["library"]()
+    seconds = interleaved(runs, ROUNDS, warm_up=1)
+    peer = f"`transformers` in float32 = 1.00 ({min(seconds['library']):.2f} s)"
+    speed_ups = ratios(seconds["library"], seconds["ours"])
+    return Row(f"Reads {N_READ} tokens, float32", peer, "–", *at_least(0.9, speed_ups))
+
+
 def answers(forms: dict[str, nn.Module], words) -> list[Row]:
     """Return a row for each form of the weights: where its answers differ from float32's."""
     prompts = [chat_prompt(words, [("user", question)]) for question in QUESTIONS]
@@ -157,7 +175,8 @@ def main() -> None:
     words, model = read_tokenizer(path), from_pretrained(path)
     theirs, forms = library_twin(model), forms_of(model)
     prompt = torch.tensor([chat_prompt(words, [("user", QUESTIONS[1])])])
-    rows = [*speed(forms, theirs, prompt), *answers(forms, words), *memory()]
+    rows = [*speed(forms, theirs, prompt), reading(model, theirs, words)]
+    rows += [*answers(forms, words), *memory()]
     write("chat_model", rows, NOTES)
 
 

@@ -18,10 +18,17 @@ def needs_weights(name: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not have_weights(name), reason=absent(name))
 
 
-def skip_without_weights(cell: str) -> None:
+AS_WITH = "as-with-"
+"""Begins the tag of a cell that runs without weights, too, but then shows something else."""
+
+
+def skip_without_weights(cell: str, tags: Iterable[str] = ()) -> None:
     from transformer_lesson.checkpoints.needs import missing_weights
     from transformer_lesson.checkpoints.weights import absent
 
+    needed = [tag.removeprefix(AS_WITH) for tag in tags if tag.startswith(AS_WITH)]
+    if needed:
+        cell = " ".join(["%%needs", *needed])
     for name in missing_weights(cell.partition("\n")[0]):
         pytest.skip(absent(name))
 

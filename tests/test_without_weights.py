@@ -41,3 +41,17 @@ def test_cells_that_need_weights_say_so_and_all_others_run(name, tmp_path, monke
     for cell in needy:
         said = [output.text for output in cell.outputs]
         assert said in [[f"{absent(name)}\n"] for name in WEIGHTS], cell.id
+
+
+@pytest.mark.everything
+@pytest.mark.slow
+def test_a_model_that_you_have_needs_neither_weights_nor_ollama(tmp_path, monkeypatch):
+    (path,) = [path for path in PATHS if path.stem == "12_a_model_that_you_have"]
+    monkeypatch.setenv(PLACE, str(tmp_path / "weights"))
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path / "nothing"))
+    notebook = nbformat.read(path, as_version=4)
+    options = {"kernel_name": "python3", "resources": {"metadata": {"path": str(tmp_path)}}}
+    NotebookClient(notebook, timeout=CELL_TIMEOUT, coalesce_streams=True, **options).execute()
+    outputs = {cell.id: str(cell.get("outputs")) for cell in notebook.cells}
+    assert "there are none in" in outputs["yours"] and "tiny:latest" in outputs["store"]
+    assert "the child opens the window ." in outputs["write"]

@@ -1,6 +1,4 @@
-"""A Llama and its tokenizer out of a GGUF file are those that went in."""
-
-import re
+"""A Llama out of a GGUF file is the one that went in."""
 
 import numpy as np
 import pytest
@@ -10,14 +8,11 @@ from torch import nn
 from tests.checkpoints.families import inputs_of
 from tests.checkpoints.gguf_files import gguf
 from tests.checkpoints.llama_files import (
-    LINES,
     llama_file,
     neighbors_from_halves,
     small_llama,
-    trained,
-    vocabulary_file,
 )
-from transformer_lesson.checkpoints import compare_layers, from_pretrained, llama_cpp
+from transformer_lesson.checkpoints import compare_layers, from_pretrained, load_checkpoint
 from transformer_lesson.checkpoints.llama_cpp import halves_from_neighbors, packed_llama
 from transformer_lesson.generation import generate
 from transformer_lesson.model.packed import FourBitLinear as PACKED
@@ -133,30 +128,13 @@ def test_a_packed_llama_computes_what_the_file_says(plain, in_four_bits, monkeyp
     assert len(generate(ours, ids, 5, eos_id=None).ids[0]) == 5
 
 
-def test_the_tokenizer_is_the_one_that_was_written(tmp_path):
-    ours, theirs = llama_cpp.read_tokenizer(saved(tmp_path, vocabulary_file(), {})), trained()
-    assert ours.vocab_size == theirs.get_vocab_size() and ours.vocabulary == theirs.get_vocab()
-    for line in (*LINES, "x  57\n\n 8's", " \t", "", "\x00é"):
-        assert ours.encode(line) == theirs.encode(line).ids
-        assert ours.decode(ours.encode(line)) == line
-    assert ours.tokens(" 123") == ["␣", "1", "2", "3"]
-    assert ours.tokens("x  5") == ["x", "␣␣", "5"]  # uncut, the second space goes with the number
-    assert (ours.bos_id, ours.eos_id, ours.pad_id, ours.unk_id) == (1, 2, 2, 0)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"model": "llama"}, "its tokenizer is ('llama', 'smollm'), but only ('gpt2', 'smollm')"),
-        ({"pre": None}, "its tokenizer is ('gpt2', None), but only"),
-        ({"tokens": ["a", "a"]}, "of its 2 tokens 1 differ and 300 have a type, but all must"),
-        ({"merges": ["Ġ t", "nothing here"]}, "it merges 'nothing here', but a merge must"),
-        ({"merges": ["Q Z"]}, "it merges 'Q Z', but a merge must make a token of two"),
-        ({"merges": None}, "holds a value of the wrong kind or size (KeyError"),
-        ({"tokens": 5}, "holds a value of the wrong kind or size (TypeError"),
-        ({"eos_token_id": 300}, "Token id 300 is outside the vocabulary of 300 tokens"),
-    ],
-)
-def test_a_tokenizer_that_contradicts_itself_is_refused(changes, message, tmp_path):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        llama_cpp.read_tokenizer(saved(tmp_path, vocabulary_file(**changes), {}))
+def test_a_file_is_known_by_its_first_bytes_and_not_by_its_name(tmp_path):
+    path = saved(tmp_path, *llama_file(small_llama()))
+    blob = path.rename(tmp_path / f"sha256-{'0' * 64}")
+    assert from_pretrained(blob).config.n_layers == small_llama().config.num_hidden_layers
+    with pytest.raises(ValueError, match="is a GGUF file: `from_pretrained` reads these"):
+        load_checkpoint(blob)
+    nothing = tmp_path / "nothing.gguf"
+    nothing.write_bytes(b"GGML")
+    with pytest.raises(ValueError, match='it does not begin with "GGUF"'):
+        from_pretrained(nothing)

@@ -76,6 +76,25 @@ def test_a_batch_writes_what_its_sentences_write_alone_however_they_are_given(st
     assert len(set(map(tuple, together.ids))) > 1
 
 
+@pytest.mark.parametrize("use_cache", [True, False])
+@each_strategy
+@each_kind
+def test_logits_are_computed_only_where_a_token_is_chosen(kind, strategy, use_cache, monkeypatch):
+    model, computed = lively(kind), []
+    linear = model.projection.forward
+    monkeypatch.setattr(
+        model.projection, "forward", lambda x: computed.append(x.size(1)) or linear(x)
+    )
+    written = generate(model, SENTENCES, NEW, strategy, use_cache)
+    assert set(computed) == {1}
+    computed.clear()
+    with record(model) as run:  # whoever watches the logits gets all of them
+        watched = generate(model, SENTENCES, NEW, strategy, use_cache)
+    assert_same(written, watched)
+    prompt = 1 if kind is EncoderDecoderTransformer else max(map(len, SENTENCES))
+    assert computed[0] == prompt and run["logits"].size(1) == computed[-1]
+
+
 @each_kind
 def test_with_a_cache_every_token_is_read_once(kind):
     model = lively(kind)

@@ -95,6 +95,25 @@ class GGUF(NamedTuple):
                 yield torch.frombuffer(data, dtype=torch.uint8).view(-1, entry.format.n_bytes)
 
 
+class Head(NamedTuple):
+    """What a file says of itself, even if its numbers cannot be read: `refused` says why not."""
+
+    metadata: dict[str, Any]
+    table: dict[str, Entry]
+    refused: str
+
+
+def is_gguf(path: str | Path) -> bool:
+    """Whether a file begins as a GGUF file does, whatever its name: Ollama's have no suffix."""
+    try:
+        if not Path(path).is_file():
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:  # such as a file that this user may not read
+        return False
+
+
 def read_gguf(path: str | Path) -> GGUF:
     """Read the header of a GGUF file.
 
@@ -102,14 +121,31 @@ def read_gguf(path: str | Path) -> GGUF:
         ValueError: not a GGUF file, only part of one, an impossible header, or a format of numbers
             that cannot be read here; the message says which.
     """
+    head = read_head(path)
+    if head.refused:
+        raise ValueError(f"{path}: {head.refused}")
+    return GGUF(Path(path), head.metadata, head.table)
+
+
+def read_head(path: str | Path) -> Head:
+    """Read the header of a GGUF file, its metadata even where the table of tensors is refused.
+
+    Raises:
+        ValueError: not a GGUF file, or its metadata is damaged.
+    """
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file.")
     with path.open("rb") as file:
+        header = _Header(file)
         try:
-            return GGUF(path, *_header(_Header(file)))
+            n_tensors, metadata = _metadata(header)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
+        try:
+            return Head(metadata, _tensors(header, n_tensors, metadata), "")
+        except ValueError as error:
+            return Head(metadata, {}, str(error))
 
 
 class _Header:
@@ -179,18 +215,24 @@ def _letter(kind: int) -> str:
     return SCALARS[kind]
 
 
-def _header(header: _Header) -> tuple[dict[str, Any], dict[str, Entry]]:
-    """Return the metadata and the table of tensors."""
+def _metadata(header: _Header) -> tuple[int, dict[str, Any]]:
+    """Return the number of tensors, and the metadata."""
     if header.size < len(MAGIC) or header.take(len(MAGIC)) != MAGIC:
         raise ValueError('it is not a GGUF file: it does not begin with "GGUF".')
     version = header.number("I")
     if version != VERSION:
         raise ValueError(f"it has version {version} of the format, but only {VERSION} is read.")
     n_tensors, n_values = header.number("Q"), header.number("Q")
-    metadata, rows = {}, {}
+    metadata = {}
     for _ in range(n_values):
         key = _new(header.text(), metadata)
         metadata[key] = header.value()
+    return n_tensors, metadata
+
+
+def _tensors(header: _Header, n_tensors: int, metadata: dict[str, Any]) -> dict[str, Entry]:
+    """Return the table of tensors, which follows the metadata."""
+    rows = {}
     for _ in range(n_tensors):
         name = _new(header.text(), rows)
         try:
@@ -201,7 +243,7 @@ def _header(header: _Header) -> tuple[dict[str, Any], dict[str, Entry]]:
     if type(alignment) is not int or alignment < 8 or alignment % 8:
         raise ValueError(f"general.alignment is {alignment!r}, but it must be a multiple of 8.")
     first = math.ceil(header.file.tell() / alignment) * alignment
-    return metadata, _table(rows, first, alignment, header.size)
+    return _table(rows, first, alignment, header.size)
 
 
 def _new(name: str, known: dict[str, Any]) -> str:

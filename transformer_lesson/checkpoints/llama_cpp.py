@@ -1,4 +1,4 @@
-"""A Llama or a relative in a GGUF file: its config, its names and its tokenizer.
+"""A Llama or a relative in a GGUF file: its config and its names.
 
 llama.cpp has its own names and its own order. Its Llama turns neighbors (2j, 2j + 1) of each query
 and key; ours and the library's turn number j with number j + d_head / 2. So the rows of W_Q and W_K
@@ -11,7 +11,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import tokenizers
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -19,13 +18,13 @@ from torch import Tensor, nn
 from transformer_lesson.checkpoints.family import require
 from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
 from transformer_lesson.checkpoints.gguf_formats import parts_q4_1
+from transformer_lesson.checkpoints.gguf_tokenizer import read_tokenizer as read_tokenizer
 from transformer_lesson.checkpoints.llama import FULL, LOCAL, RELATIVES, LlamaFamily, share_of
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
 from transformer_lesson.model.fast import plain
 from transformer_lesson.model.packed import FourBitLinear
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
-from transformer_lesson.text.pretrained import PretrainedTokenizer
 
 LLAMA = RELATIVES[0]
 ARCHITECTURES = {one.model_type.removesuffix("_text"): one for one in RELATIVES}
@@ -59,7 +58,6 @@ FREQUENCIES = "rope_freqs.weight"
 """What each pair's frequency is divided by. The library reads such a file, but not this."""
 LARGEST = (("gemma2", 46), ("gemma3_text", 62))
 """Two models of 27 billion numbers, whose scores have another scale; no file says so."""
-SPECIAL = 3  # the type of a token that no text can spell, such as <|im_end|>
 
 
 def read_llama(path: str | Path) -> Stored:
@@ -68,15 +66,24 @@ def read_llama(path: str | Path) -> Stored:
     Raises:
         ValueError: a damaged file, another architecture, or incomplete metadata.
     """
-    file = read_gguf(path)
-    with readable_errors(f"the metadata of {path}"):
+    return stored_llama(read_gguf(path))
+
+
+def stored_llama(file: GGUF, with_numbers: bool = True) -> Stored:
+    """Return config and tensors as the library's; without their numbers they are on "meta".
+
+    Raises:
+        ValueError: another architecture, or incomplete metadata.
+    """
+    with readable_errors(f"the metadata of {file.path}"):
         family, facts = _facts(file)
         n_heads = {"q": facts["num_attention_heads"], "k": facts["num_key_value_heads"]}
         tensors = {}
         for name in file.table:
             if name == FREQUENCIES:
                 continue
-            tensor = file.tensor(name)
+            shape = file.table[name].shape
+            tensor = file.tensor(name) if with_numbers else torch.empty(shape, device="meta")
             match = re.fullmatch(r"blk\.\d+\.attn_([qk])\.(weight|bias)", name)
             if match and family.model_type in NEIGHBORS:
                 rows = tensor.view(len(tensor), -1)
@@ -89,7 +96,7 @@ def read_llama(path: str | Path) -> Stored:
                     f"tensor {name[:80]!r} is a second {theirs!r}: get the file again."
                 )
             tensors[theirs] = tensor
-    return Stored(facts, tensors, str(path))
+    return Stored(facts, tensors, str(file.path))
 
 
 def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
@@ -115,9 +122,9 @@ def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
             model = DecoderOnlyTransformer(config)
     for name, parameter in model.named_parameters():
         if shapes.pop(name, None) != tuple(parameter.shape):
-            raise ValueError(f"{path}: it has no {name} of shape {tuple(parameter.shape)}.")
+            raise ValueError(f"{file.path}: it has no {name} of shape {tuple(parameter.shape)}.")
     if shapes or len(file.table) > len(list(model.parameters())):
-        raise ValueError(f"{path} has more than a Llama's tensors: {str(list(shapes))[:200]}.")
+        raise ValueError(f"{file.path} has more than a Llama's tensors: {str(list(shapes))[:200]}.")
     for name in file.table:
         _put(model, file, name)
     return model.eval()
@@ -259,69 +266,3 @@ def _stretching(file: GGUF, said: dict[str, Any]) -> dict[str, Any]:
 def _as_written(fact: Any) -> Any:
     """Return the number that the file rounded to 32 bits: 1e-5, where it has 9.9999997e-6."""
     return float(f"{fact:.7g}") if isinstance(fact, float) else fact
-
-
-def read_tokenizer(path: str | Path) -> PretrainedTokenizer:
-    """Return the tokenizer in a GGUF file's metadata.
-
-    It is GPT-2's, byte pairs, but every digit is a separate token.
-
-    Raises:
-        ValueError: a damaged file, another kind of tokenizer, or one that contradicts itself.
-
-    Differs: `transformers` reads the same file without splitting numbers into digits.
-    """
-    file = read_gguf(path)
-    with readable_errors(f"the metadata of {path}"):
-        metadata = file.metadata
-        kind = tuple(metadata.get(f"tokenizer.ggml.{field}") for field in ("model", "pre"))
-        if kind != ("gpt2", "smollm"):
-            raise ValueError(
-                f"{path}: its tokenizer is {kind}, but only ('gpt2', 'smollm') is read."
-            )
-        tokens, types, merges = (
-            metadata[f"tokenizer.ggml.{field}"] for field in ("tokens", "token_type", "merges")
-        )
-        vocabulary = {token: id_ for id_, token in enumerate(tokens)}
-        pairs = [tuple(merge.split(" ")) for merge in merges]
-        _check_vocabulary(path, vocabulary, tokens, types, pairs)
-        special = [token for token, type_ in zip(tokens, types, strict=True) if type_ == SPECIAL]
-        ids = {
-            role: metadata.get(f"tokenizer.ggml.{name}_token_id")
-            for role, name in (
-                ("bos", "bos"),
-                ("eos", "eos"),
-                ("pad", "padding"),
-                ("unk", "unknown"),
-            )
-        }
-        return PretrainedTokenizer(_byte_pairs(vocabulary, pairs, special), ids)
-
-
-def _check_vocabulary(path, vocabulary: dict, tokens: list, types, pairs: list[tuple]) -> None:
-    if len(vocabulary) < len(tokens) or len(types) != len(tokens):
-        raise ValueError(
-            f"{path}: of its {len(tokens):,} tokens {len(vocabulary):,} differ and {len(types):,} "
-            "have a type, but all must: get the file again."
-        )
-    for pair in pairs:
-        if len(pair) != 2 or not vocabulary.keys() >= {*pair, "".join(pair)}:
-            raise ValueError(
-                f"{path}: it merges {' '.join(pair)[:80]!r}, but a merge must make a token of two: "
-                "get the file again."
-            )
-
-
-def _byte_pairs(vocabulary: dict[str, int], merges: list[tuple], special: list[str]):
-    from tokenizers import decoders, models, pre_tokenizers
-
-    library_tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, merges))
-    library_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False),
-        ]
-    )
-    library_tokenizer.decoder = decoders.ByteLevel()
-    library_tokenizer.add_special_tokens(special)
-    return library_tokenizer

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.albert import AlbertTransformer, stored_parts
 from transformer_lesson.checkpoints.bert import BertTransformer
+from transformer_lesson.checkpoints.gguf import is_gguf
 from transformer_lesson.checkpoints.marian import MarianTransformer
 from transformer_lesson.checkpoints.untrusted import readable_errors, require_room, require_rows
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta, take_over
@@ -239,6 +240,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return a checkpoint's facts and tensors, or say what is wrong with the file."""
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file.")
+    if is_gguf(path):
+        raise ValueError(f"{path} is a GGUF file: `from_pretrained` reads these.")
     try:
         metadata, tensors = _parts(path)
     except (SafetensorError, OSError, MemoryError) as error:

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from transformer_lesson.checkpoints.albert import AlbertFamily
 from transformer_lesson.checkpoints.bert import BertFamily, DistilBertFamily, RobertaFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
+from transformer_lesson.checkpoints.gguf import GGUF, is_gguf
 from transformer_lesson.checkpoints.gpt2 import GPT2Family, OPTFamily
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import RELATIVES
-from transformer_lesson.checkpoints.llama_cpp import read_llama
+from transformer_lesson.checkpoints.llama_cpp import read_llama, stored_llama
 from transformer_lesson.checkpoints.marian import MarianFamily
 from transformer_lesson.checkpoints.own_format import KINDS, check_weights
 from transformer_lesson.checkpoints.untrusted import (
@@ -66,9 +67,9 @@ def from_pretrained(source) -> nn.Module:
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
             pickle, which is read with `weights_only=True`); a file of weights in one; a Llama or
-            a relative in a GGUF file, whose numbers are dequantized; a live model of the library;
-            or a name on the Hugging Face Hub. Only a name uses the network, and only if it is not
-            on this machine yet.
+            a relative in a GGUF file (known by its first bytes, whatever its name), whose numbers
+            are dequantized; a live model of the library; or a name on the Hugging Face Hub. Only a
+            name uses the network, and only if it is not on this machine yet.
 
     Raises:
         ValueError: a family that our models do not have, a field of the config that they cannot
@@ -83,6 +84,15 @@ def from_pretrained(source) -> nn.Module:
         return _fill(stored)
     except ValueError as error:
         raise ValueError(f"{stored.where}: {error}") from error
+
+
+def check_gguf(file: GGUF) -> None:
+    """Judge by its head whether `from_pretrained` can read a GGUF file.
+
+    Raises:
+        ValueError: it cannot.
+    """
+    _fill(stored_llama(file, with_numbers=False))
 
 
 def family_of(facts: Facts) -> Family:
@@ -111,13 +121,16 @@ def _read(source) -> Stored:
             "or a model of the library transformers."
         )
     path = Path(source)
-    if path.suffix == ".gguf":
+    if path.suffix == ".gguf" or is_gguf(path):
         return read_llama(path)
     if path.exists():
         return read_directory(path)
     if isinstance(source, str) and is_hub_name(source):
         return read_directory(fetch(source))._replace(where=source)
-    raise ValueError(f"{source}: there is no such directory, and it is not a name on the Hub.")
+    raise ValueError(
+        f"{source}: there is no such directory, and it is not a name on the Hub. (Of a model of "
+        "Ollama's, `gguf_of` gives the file.)"
+    )
 
 
 def _fill(stored: Stored) -> nn.Module:

@@ -157,7 +157,7 @@ class DecodingSession:
                 "begins with, as in bos_id=0."
             )
         self.model = model
-        device, pad_id = model.projection.weight.device, model.config.pad_id
+        device, pad_id = next(model.parameters()).device, model.config.pad_id
         source_pad = model.source_config.pad_id if translates else pad_id
         ids = left_padded(sentences_of(prompt_or_source, source_pad), source_pad)
         n = 1 if translates else ids.size(1)
@@ -185,7 +185,8 @@ class DecodingSession:
             NaNLogits: one of them is NaN.
         """
         new = ids if self.cache is None else ids[:, self.cache.length :]
-        logits = self._read(new)[:, -1]  # (batch, vocab_size)
+        last_only = not self.model.logits.watched  # who watches the logits gets all of them
+        logits = self._read(new, last_only)[:, -1]  # (batch, vocab_size)
         require_no_nan(logits, self.model)
         return logits + self.added
 
@@ -197,10 +198,11 @@ class DecodingSession:
         first = self.ids.size(1) - 1
         return (self._read(ids[:, :-1])[:, first:] + self.added).softmax(dim=-1)
 
-    def _read(self, new: Tensor) -> Tensor:
+    def _read(self, new: Tensor, last_only: bool = False) -> Tensor:
+        how = {"cache": self.cache, "last_only": last_only}
         if self.memory is None:
-            return self.model(new, cache=self.cache)  # (batch, new, vocab_size)
-        return self.model.decode(new, self.memory, self.source_ids, cache=self.cache)
+            return self.model(new, **how)  # (batch, new, vocab_size)
+        return self.model.decode(new, self.memory, self.source_ids, **how)
 
     def select(self, rows: Int64[Tensor, " rows"]) -> None:
         """Let row i go on from row rows[i]; rows may be repeated."""

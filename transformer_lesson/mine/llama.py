@@ -37,12 +37,15 @@ class MyLlama(DecoderOnlyTransformer):
         made.blocks = [llama_block_of(block, model.config) for block in model.decoder]
         return made.train(model.training)
 
-    def forward(self, ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
+    def forward(
+        self, ids: Tensor, cache: KeyValueCache | None = None, last_only: bool = False
+    ) -> Tensor:
         """Return logits from the learner's functions, which recompute all tokens each time."""
         cache = cache or NO_CACHE
         all_ids = cache.with_new(ids)
         x = padding_last(all_ids, self.config.pad_id, self._read)  # (batch, n, d_model)
-        logits = self.projection(x[:, cache.length :])  # (batch, new, vocab_size)
+        x = x[:, -1:] if last_only else x[:, cache.length :]
+        logits = self.projection(x)  # (batch, new, vocab_size)
         cache.commit(all_ids)
         return logits
 

@@ -65,6 +65,7 @@ class MyTransformer(EncoderDecoderTransformer):
         memory: Tensor,
         source_ids: Tensor,
         cache: KeyValueCache | None = None,
+        last_only: bool = False,
     ) -> Tensor:
         """Return logits from the learner's `decoder_forward`, which recomputes all tokens."""
         cache = cache or NO_CACHE
@@ -73,7 +74,7 @@ class MyTransformer(EncoderDecoderTransformer):
         logits = forward(all_ids, memory, source_ids, weights_of(self))
         start = cache.length
         cache.commit(all_ids)
-        return logits[:, start:]
+        return logits[:, -1:] if last_only else logits[:, start:]
 
 
 def padding_last(ids: Tensor, pad_id: int | None, read: Callable[[Tensor], Tensor]) -> Tensor:

@@ -129,13 +129,17 @@ class DecoderOnlyTransformer(nn.Module):
         self.logits = HookPoint()
 
     def forward(
-        self, ids: Int[Tensor, "batch n"], cache: KeyValueCache | None = None
-    ) -> Float[Tensor, "batch n vocab_size"]:
+        self,
+        ids: Int[Tensor, "batch n"],
+        cache: KeyValueCache | None = None,
+        last_only: bool = False,
+    ) -> Float[Tensor, "batch _ vocab_size"]:
         """Return, at each position, logits for the token that comes next.
 
         Args:
             ids: token ids; with a cache only the new ones.
             cache: remembers the tokens read before; the new ones are added.
+            last_only: only the last position's, (batch, 1, vocab_size): writing needs no others.
 
         Raises:
             ValueError: a token id outside the vocabulary, or more than max_len tokens.
@@ -147,6 +151,7 @@ class DecoderOnlyTransformer(nn.Module):
         for block, mask in zip(self.decoder, masks, strict=True):
             x = block(x, mask, cache)
         cache.commit(ids)
+        x = x[:, -1:] if last_only else x
         return self.logits(self.read_out(x))  # (batch, new, vocab_size)
 
     def read_out(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch vocab_size"]:
@@ -221,13 +226,15 @@ class EncoderDecoderTransformer(nn.Module):
         memory: Float[Tensor, "batch source d_model"],
         source_ids: Int[Tensor, "batch source"],
         cache: KeyValueCache | None = None,
-    ) -> Float[Tensor, "batch target vocab_size"]:
+        last_only: bool = False,
+    ) -> Float[Tensor, "batch _ vocab_size"]:
         """Return logits from the target so far and the memory.
 
         Args:
             target_ids: the target so far; with a cache only its new tokens.
             source_ids: show which of the memory's tokens are padding.
             cache: remembers the target tokens read before; the new ones are added.
+            last_only: only the logits at the last position, (batch, 1, vocab_size).
         """
         cache = cache or NO_CACHE
         target_ids = cache.with_new(target_ids)
@@ -237,4 +244,5 @@ class EncoderDecoderTransformer(nn.Module):
         for block, mask in zip(self.decoder, masks, strict=True):
             y = block(y, memory, mask, memory_mask, cache)
         cache.commit(target_ids)
+        y = y[:, -1:] if last_only else y
         return self.logits(self.projection(self.decoder_norm(y)))  # (batch, target, vocab_size)

@@ -9,6 +9,8 @@ import tokenizers
 from transformer_lesson.files import printable
 from transformer_lesson.text.tokenizers import Tokenizer, byte_characters
 
+BLANK = "\u2581"
+"""What SentencePiece writes for a space."""
 MARKS, SPEAKERS = ("<|im_start|>", "<|im_end|>"), ("system", "user", "assistant")
 
 
@@ -22,12 +24,18 @@ class PretrainedTokenizer(Tokenizer):
         library_tokenizer: a tokenizer of the package `tokenizers`.
         ids: which id begins a text ("bos"), ends it ("eos"), fills a batch ("pad") and replaces
             what the vocabulary lacks ("unk"); `None` for those that a model does not have.
+        begins: whether the model was trained on texts that begin with `<bos>`; see `start`.
 
     Raises:
         ValueError: an id outside the vocabulary.
     """
 
-    def __init__(self, library_tokenizer: tokenizers.Tokenizer, ids: Mapping[str, int | None]):
+    def __init__(
+        self,
+        library_tokenizer: tokenizers.Tokenizer,
+        ids: Mapping[str, int | None],
+        begins: bool = False,
+    ):
         library_tokenizer.encode_special_tokens = True
         self._library = library_tokenizer
         id_of = library_tokenizer.get_vocab()
@@ -38,10 +46,14 @@ class PretrainedTokenizer(Tokenizer):
         ids = {role: id_ if id_ is None else self._checked_id(id_) for role, id_ in ids.items()}
         self.bos_id, self.eos_id = ids.get("bos"), ids.get("eos")
         self.pad_id, self.unk_id = ids.get("pad"), ids.get("unk")
-        if isinstance(library_tokenizer.decoder, tokenizers.decoders.ByteLevel):
+        self.begins = begins and self.bos_id is not None
+        decoder = library_tokenizer.decoder
+        if isinstance(decoder, tokenizers.decoders.ByteLevel):
             added = library_tokenizer.get_added_tokens_decoder().values()
             special = {token.content for token in added}
             self._tokens = [t if t in special else _shown(t) for t in self._tokens]
+        elif decoder is not None and BLANK.encode() in decoder.__getstate__():
+            self._tokens = [token.replace(BLANK, " ") for token in self._tokens]
 
     @classmethod
     def from_file(cls, path: str | Path, **names: str):
@@ -72,6 +84,10 @@ class PretrainedTokenizer(Tokenizer):
         raise ValueError(
             "A pretrained tokenizer is kept in the file that it came from: save the model alone."
         )
+
+    def start(self, text: str) -> list[int]:
+        """The ids of a text for the model to go on with: after `<bos>`, if it is used to that."""
+        return [*([self.bos_id] if self.begins else []), *self.encode(text)]
 
     def _to_ids(self, text: str) -> list[int]:
         return self._library.encode(text, add_special_tokens=False).ids

@@ -17,6 +17,8 @@ from transformer_lesson.checkpoints import (
     save_checkpoint,
     to_transformers,
 )
+from transformer_lesson.checkpoints.gguf import GGUF, read_head
+from transformer_lesson.checkpoints.transformers_io import check_gguf
 from transformer_lesson.generation import generate
 from transformer_lesson.mine import MyLlama
 from transformer_lesson.model.cache import KeyValueCache
@@ -237,3 +239,14 @@ def test_what_is_not_read_is_refused_by_its_name(name, changes, message, tmp_pat
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         from_pretrained(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(set(FAMILIES) - set(NOT_IN_GGUF)))
+def test_the_head_of_a_file_tells_whether_it_can_be_read(name, tmp_path):
+    path = tmp_path / "sha256-0"
+    write_gguf(path, made(name))
+    head = read_head(path)
+    check_gguf(GGUF(path, head.metadata, head.table))
+    head.table.pop(next(part for part in head.table if part.startswith("blk.1.ffn_down")))
+    with pytest.raises(ValueError, match=r"down_proj"):
+        check_gguf(GGUF(path, head.metadata, head.table))

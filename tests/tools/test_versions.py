@@ -58,7 +58,8 @@ def test_a_learner_gets_the_versions_that_were_tested_and_no_tools_for_tests_and
     exact = {name: version(pin) for name, pin in learners.items()}
     assert exact.items() <= {name: version(pin) for name, pin in PINS.items()}.items()
     tools = {canonicalize_name(Requirement(text).name) for text in EXTRAS["dev"] + EXTRAS["site"]}
-    needed = {"jupyter-client", "lxml", "nbclient", "psutil", "pyyaml"}  # by JupyterLab, sacrebleu
+    # By JupyterLab, sacrebleu and bertviz.
+    needed = {"jupyter-client", "lxml", "nbclient", "psutil", "pyyaml", "sentencepiece"}
     assert tools & set(learners) <= needed
 
 

@@ -24,8 +24,8 @@ from transformer_lesson.files import printable
 from transformer_lesson.text.pretrained import BLANK, PretrainedTokenizer
 
 SPECIAL, GIVEN, BYTE = 3, 4, 6
-"""Types of tokens: no text can spell a special one, such as <|im_end|>; a given one, such as <h1>,
-is found in a text before anything is merged; a byte one stands for one byte."""
+"""What kinds there are. No text can spell a special token, such as <|im_end|>; a given one, such as
+<h1>, is found in a text before anything is merged; a byte one stands for one byte."""
 LONGEST = 1000  # characters of a token that is cut into pairs; real ones have under 100
 APOSTROPHES, REST = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|",

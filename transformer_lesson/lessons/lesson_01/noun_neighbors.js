@@ -92,8 +92,8 @@ function drawNounMap(group, { forms, mark, chosen, shares, near, page }, box) {
     height: height - 1, rx: 8, fill: "var(--paper)", stroke: "var(--line)" }));
   put.text(group, "heading", [
     ["○ singular, ▫ plural", left + 10, top + 18, "small"],
-    [mark ? `full: the same ${mark}` : "two directions of 128", left + width - 10, top + 18,
-      "small end"]]);
+    [mark ? `full: the same ${mark}` : "the two widest of 128 directions", left + width - 10,
+      top + 18, "small end"]]);
   put.path(group, "lines", near, (form) =>
     ({ d: `M${x(chosen)} ${y(chosen)}L${x(form)} ${y(form)}`, ...pen("--query", 1.5) }));
   const close = new Set(near.map(({ word }) => word)), own = (form) => form.word === chosen.word;

@@ -196,7 +196,7 @@ function tokenFacts(rows, steps, now, pairs) {
 function loneLetters(pieces) {
   const first = pieces.findLastIndex(({ letters }) => letters.length > 1) + 1;
   const lone = pieces.slice(first).flatMap(({ letters }) => letters).join("").toLowerCase();
-  return lone ? ` The last letters with a piece each: “${lone}”.` : "";
+  return lone ? ` Letters at the end that have a piece to themselves: “${lone}”.` : "";
 }
 
 function mergeWords(steps, now, pairs) {

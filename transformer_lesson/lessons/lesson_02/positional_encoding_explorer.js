@@ -107,9 +107,9 @@ function drawClocks(group, { speeds, encoding, chosen, page }, most) {
 
 function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) {
   const { position, other, distance, dimension } = chosen;
-  const heading = page.width < 540 ? `position ${position} (full hand) and ${other} (dashed)` :
-    `Clocks: position ${position} is the full hand, ${other} the dashed one, the arc is the turn ` +
-    "between them";
+  const heading = page.width < 540 ? `position ${position} (solid hand) and ${other} (dashed)` :
+    `Clocks: position ${position} is the solid hand, ${other} the dashed one, the arc is the ` +
+    "turn between them";
   put.text(group, "heading", [[heading, 0, 13, "small"]]);
   const turns = (speed) => turnsOf(speed, distance);
   put.circle(group, "dials", speeds, (speed, i) => ({

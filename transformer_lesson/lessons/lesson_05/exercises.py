@@ -139,7 +139,7 @@ def _mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
     hints=(
         "The first word has the mean 4, so -2 became -1.41: it was divided by 1.41, the root of "
         "2. Is 2 the mean of the squared distances 4, 0, 0, 4, or their sum divided by 3? And did "
-        "-1.41 change when the second word got louder?",
+        "-1.41 change when the second word was multiplied by 100?",
         "With epsilon 3, a distance of 1 and a variance of 1 became 0.5. 1 / (1 + 3) is 0.25, "
         "and 1 / √(1 + 3) is 0.5. `keepdim=True` keeps the axis, so that the result broadcasts.",
         "`variance = x.var(dim=-1, keepdim=True, correction=0)`. Add epsilon to it, inside the "

@@ -20,8 +20,11 @@ from transformer_lesson.lessons.lesson_14.sick_runs import (
 )
 from transformer_lesson.lessons.lesson_14.symptoms import (
     COSTS,
+    HIGHER,
     LIKE,
+    LOWER,
     cheapest,
+    limits,
     said,
     stored,
     tells_apart,
@@ -44,9 +47,9 @@ def test_a_program_that_is_run_again_gives_what_is_stored(name, unchecked):
     assert run.evaluation == pytest.approx(kept["evaluation"], abs=at_end)
     for probe, number in measured(name).items():
         word = said(probe, name)
-        difference = number - stored()[HEALTHY]["probes"][probe]
-        now = LIKE if abs(difference) <= MEASURES[probe].near else difference > 0
-        assert now == (word if word == LIKE else word == "higher"), (probe, number)
+        low, high = limits(probe)
+        now = LIKE if low <= number <= high else HIGHER if number > high else LOWER
+        assert now == word, (probe, number)
 
 
 @pytest.mark.slow
@@ -72,8 +75,22 @@ def test_everything_is_stored_and_no_outcome_hangs_on_a_last_digit():
     for name in SUSPECTS:
         assert set(stored()[name]["probes"]) == set(MEASURES)
         for probe, measure in MEASURES.items():
-            value, healthy = (stored()[one]["probes"][probe] for one in (name, HEALTHY))
-            assert not 0.75 < abs(value - healthy) / (measure.near or 0.5) < 1.25, (name, probe)
+            value, near = stored()[name]["probes"][probe], measure.near or 0.5
+            low, high = limits(probe)
+            edges = (low, high) if measure.near else (low - near, high + near)
+            assert min(abs(value - edge) for edge in edges) > near / 4, (name, probe)
+
+
+def test_no_healthy_run_from_another_seed_is_called_sick():
+    """Nor is the copied name, which ends where healthy programs do; a program far off is."""
+    low, high = limits("another seed")
+    assert all(low <= one <= high for one in stored()[HEALTHY]["seeds"])
+    assert said("another seed", "keys as values") == said("another seed", "temperature left in")
+    assert said("another seed", "keys as values") == LIKE
+    assert (said("another seed", "mask added"), said("another seed", "<eos> cut off")) == (
+        LOWER,
+        HIGHER,
+    )
 
 
 def test_a_fault_stands_in_its_function_and_nowhere_else():

@@ -9,7 +9,7 @@ from matplotlib.colors import ListedColormap
 from transformer_lesson.figures.plots import Figure, draw_matrix, figure
 from transformer_lesson.lessons.lesson_14.probes import MEASURES
 from transformer_lesson.lessons.lesson_14.sick_runs import CASES, FAULTS, HEALTHY, PATIENTS
-from transformer_lesson.lessons.lesson_14.symptoms import HIGHER, LIKE, LOWER, said, stored
+from transformer_lesson.lessons.lesson_14.symptoms import HIGHER, LIKE, LOWER, limits, said, stored
 
 KINDS = ("model", "data", "optimization", "evaluation", "decoding")
 SHADES = {LIKE: "#ffffff", LOWER: "#b5d6ea", HIGHER: "#f7cda8", HEALTHY: "#e6e6e6"}
@@ -33,6 +33,16 @@ def seen() -> dict[str, list[str]]:
         return sum(found) / len(found) if found else math.inf
 
     return {probe: sees[probe] for probe in sorted(sees, key=place)}
+
+
+def healthy_limits(probe: str) -> str:
+    """Return a probe's healthy number and how far off is healthy; of several runs, their limits."""
+    measure = MEASURES[probe]
+    if probe == "another seed":
+        low, high = limits(probe)
+        return f"{low:.{measure.digits}f} to\n{high:.{measure.digits}f}"
+    number = f"{stored()[HEALTHY]['probes'][probe]:.{measure.digits}f}"
+    return f"{number}\n±{measure.near:g}"
 
 
 def blind_spots(title: str) -> Figure:
@@ -60,8 +70,10 @@ def blind_spots(title: str) -> Figure:
             if name == HEALTHY or name in sees[probe]:
                 number = f"{stored()[name]['probes'][probe]:.{MEASURES[probe].digits}f}"
                 if name == HEALTHY:
-                    number += f"\n±{MEASURES[probe].near:g}"
-                axes.text(column, row, number, ha="center", va="center", fontsize=7, linespacing=1)
+                    number = healthy_limits(probe)
+                size = 6 if name == HEALTHY else 7
+                axes.text(column, row, number, ha="center", va="center", fontsize=size,
+                          linespacing=1)  # fmt: skip
     _name_kinds(axes, rows)
     axes.xaxis.tick_top()
     axes.set_xticks(range(len(sees)), list(sees), rotation=40, ha="left", fontsize=8,

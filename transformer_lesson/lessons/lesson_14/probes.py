@@ -38,7 +38,8 @@ class Measure(NamedTuple):
         asks: the question it answers.
         unit: of the number.
         digits: after the decimal point.
-        near: largest difference from the healthy program that still counts as healthy.
+        near: largest difference from the healthy program that still counts as healthy; of a run
+            from another seed, from the nearest of the healthy runs from eleven seeds.
         take: measures it, given the namespaces of the program and of the healthy one.
     """
 

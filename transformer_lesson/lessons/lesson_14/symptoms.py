@@ -41,16 +41,28 @@ def _measured() -> Mapping[str, Mapping[str, float]]:
     )
 
 
+@cache
+def limits(probe: str) -> tuple[float, float]:
+    """Return the lowest and the highest number of a probe that still count as healthy.
+
+    A seed alone moves the loss at the end, so a run from another seed is compared with all of the
+    healthy program's runs, from seeds 0 to 10.
+    """
+    healthy = stored()[HEALTHY]
+    runs = healthy["seeds"] if probe == "another seed" else [healthy["probes"][probe]]
+    return min(runs) - MEASURES[probe].near, max(runs) + MEASURES[probe].near
+
+
 def said(probe: str, fault: str) -> str:
     """Return a probe's outcome for a fault, compared with the healthy program.
 
     Returns:
         "as healthy", "higher" or "lower".
     """
-    value, healthy = (_measured()[name][probe] for name in (fault, HEALTHY))
-    if abs(value - healthy) <= MEASURES[probe].near:
+    value, (low, high) = _measured()[fault][probe], limits(probe)
+    if low <= value <= high:
         return LIKE
-    return HIGHER if value > healthy else LOWER
+    return HIGHER if value > high else LOWER
 
 
 def outcomes(suspects: tuple[str, ...] = PATIENTS) -> dict[str, dict[str, str]]:

@@ -9,6 +9,7 @@ from transformer_lesson.lessons.lesson_15.roofline import Roofline
 from transformer_lesson.lessons.lesson_15.scaling_law import Run
 from transformer_lesson.training.scaling import ScalingLaw
 
+PLAIN = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # behind a label, above lines
 Point = tuple[float, float, str]
 """Operations per byte, operations per second, and a label."""
 STYLES = (  # of series, in order: of its marks, and where their labels are
@@ -50,7 +51,13 @@ def under_the_roof(
         axes.plot(x, y, ls="none", ms=8, mew=1.6, label=name, **style)
         for place, label in zip(zip(x, y, strict=True), labels, strict=True):
             axes.annotate(
-                label, place, (right, up), textcoords="offset points", ha=side, fontsize=9
+                label,
+                place,
+                (right, up),
+                textcoords="offset points",
+                ha=side,
+                fontsize=9,
+                bbox=PLAIN,
             )
     axes.set(xscale="log", yscale="log", xlim=(0.22, 140))
     axes.set(xlabel="operations per byte (log)", ylabel="billion operations a second (log)")
@@ -96,29 +103,35 @@ def exponents_compared(
         kept: the lowest and the highest alpha of 90 of 100 laws.
     """
     drawing, above = figure(title, alt, 7.2, 5.4, columns=len(laws))
-    drawing.subplots_adjust(top=0.83, bottom=0.58, wspace=0.1)
+    drawing.subplots_adjust(top=0.83, bottom=0.59, wspace=0.1)
     far, below = (drawing.add_axes([left, 0.1, 0.38, 0.33]) for left in (0.11, 0.585))
     losses, size = [run.loss for run in runs], new[0].size
     for axes, (alpha, law), color in zip(above, laws.items(), COLORS, strict=False):
         _law_beside_runs(axes, law, runs, color, 1.1 * size)
         axes.plot([size] * len(new), [run.loss for run in new], "^", color="black", mfc="none")
-        axes.set_title(f"alpha {alpha:g}\nmisfit {misfits[alpha]:.3f}", fontsize=9, color=color)
+        words = f"alpha {alpha:g}, E {law.E:.1f}\nmisfit {misfits[alpha]:.3f}"
+        axes.set_title(words, fontsize=9, color=color)
+        axes.set_xlabel("weights (log)", fontsize=8)
         axes.set(ylim=(min(losses) - 0.15, max(losses) + 0.08))
         axes.set_xticks([20_000, 200_000], ["20k", "200k"])
         axes.xaxis.set_minor_formatter("")
         _law_beside_runs(far, law, runs, color, 1e10)
         end = law.loss(1e10, runs[0].tokens)
-        far.text(2e10, end, f"{alpha:g}, E {law.E:.1f}", color=color, va="center", fontsize=9)
+        far.text(2e10, end, f"alpha {alpha:g}", color=color, va="center", fontsize=9)
         below.plot([alpha], [misfits[alpha]], "o", color=color)
         if axes is not above[0]:
             axes.set_yticklabels([])
     above[0].set_ylabel("nats per character")
     far.plot([size] * len(new), [run.loss for run in new], "^", color="black", mfc="none", ms=4)
-    far.set(xlabel="weights (log)", ylabel="nats per character", xlim=(1e4, 4e13))
+    far.plot([], [], "^", color="black", mfc="none", label="the new model, measured")
+    far.legend(fontsize=8, frameon=False, loc="upper right", handletextpad=0.2)
+    far.set_title(f"all after {runs[0].tokens:,} characters", fontsize=9)
+    far.set(xlabel="weights (log)", ylabel="nats per character", xlim=(1e4, 1e13))
     far.set_xticks([1e4, 1e6, 1e8, 1e10])
     far.xaxis.set_minor_locator(NullLocator())
     below.plot([*misfits], [*misfits.values()], color="#999999", zorder=1)
     below.axvspan(*kept, color="#e8e8e8", lw=0, zorder=0)
+    below.text(kept[0] + 0.01, max(misfits.values()), "90 of 100\nlaws", va="top", fontsize=8)
     below.axhline(noise, color="black", lw=0.8, ls=":")
     below.text(2, noise - 0.0004, "noise between seeds", ha="right", va="top", fontsize=9)
     below.set(xlabel="alpha", ylabel="misfit, nats", ylim=(noise - 0.003, None))

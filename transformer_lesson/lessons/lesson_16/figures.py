@@ -39,7 +39,7 @@ def comparisons(
         "to 0 between steps 20 and 40; the other kinds stay above 0.9. Right, the shares that are "
         f"right after each way: {'; '.join(told)}."
     )
-    title = "One rule of German is lost by every way, and more at high rates"
+    title = "Every way loses the sentences with wenn; high rates harm other kinds, too"
     picture, (left, right) = figure(title, alt, 9.0, 3.2, columns=2)
     picture.subplots_adjust(wspace=0.55)
     kinds = {kind: lambda one, kind=kind: one["others"][kind] for kind in looks[0][0]["others"]}
@@ -69,7 +69,10 @@ def sharpened(ks: Sequence[int], before: Sequence[float], after: Sequence[float]
         f"{before[-1]:.2f}. After: from {after[0]:.2f} up to {after[-1]:.2f}."
     )
     picture, axes = figure(title, alt)
-    for shares, name, color in ((before, "before", COLORS[1]), (after, "after", COLORS[0])):
+    for shares, name, color in (
+        (before, "before rewards", COLORS[1]),
+        (after, "after rewards", COLORS[0]),
+    ):
         axes.plot(ks, shares, "o-", color=color, label=name)
     axes.set(xlabel="k, draws (log)", ylabel="pass@k", xscale="log", ylim=(0, 1.03))
     axes.set_xticks(ks, ks)
@@ -90,9 +93,7 @@ def waits(curves: Sequence[Sequence[float]]) -> Figure:
         for seed, mean in enumerate(means)
     ]
     alt = f"Mean reward over {len(curves[0])} steps, ten at a time. {'; '.join(told)}."
-    picture, axes = figure(
-        "Hardly any reward for a hundred steps; then two of three jump", alt, 6.0, 2.6
-    )
+    picture, axes = figure("By step 120, two of three have taken off", alt, 6.0, 2.6)
     for seed, (run, color) in enumerate(zip(means, COLORS, strict=False)):
         steps = [10 * i + 5 for i in range(len(run))]
         axes.plot(steps, run, "o-", color=color, markersize=3.5, label=f"seed {seed}")
@@ -219,7 +220,7 @@ def written(
     _name_rows(left, list(kinds))
     _name_rows(right, list(ways))
     left.set(xlabel="share of 150 sentences", xlim=(-0.02, 0.8))
-    right.set(xlabel="the chosen one, of 150", xlim=(-0.04, 1.04))
+    right.set(xlabel="share that is the chosen one", xlim=(-0.04, 1.04))
     return picture
 
 
@@ -260,7 +261,7 @@ def competing(advantages: dict[str, Sequence[float]], shares: dict[int, Sequence
             linewidth=1.1,
             color=COLORS[0] if stays else COLORS[1],
         )
-    right.plot([], [], "-", color=COLORS[0], label="ahead at first and at the end")
+    right.plot([], [], "-", color=COLORS[0], label="same kind ahead at both ends")
     right.plot([], [], "--", color=COLORS[1], label="overtaken")
     right.axhline(0.5, color="0.5", linewidth=0.8)
     _legend_above(right)

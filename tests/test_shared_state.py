@@ -100,7 +100,7 @@ GIVEN = {
     "code": [attention_scores.marked],
 }
 GIVEN |= {"fitting_nouns": ["person"], "fitting_adjectives": ["person"]}
-GIVEN |= {"renamed": [1], "trained_model": [1]}
+GIVEN |= {"renamed": [1], "trained_model": [1], "limits": ["another seed"]}
 READ_ONLY = {
     "lessons.lesson_14.sick_runs.trained"
 }  # whole programs, for the probes, which change nothing

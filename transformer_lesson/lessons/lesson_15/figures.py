@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.ticker import NullLocator
 
 from transformer_lesson.figures.plots import COLORS, Figure, figure
@@ -15,7 +16,7 @@ Point = tuple[float, float, str]
 STYLES = (  # of series, in order: of its marks, and where their labels are
     ({"marker": "o", "color": COLORS[0]}, (8, -12, "left")),
     ({"marker": "o", "color": COLORS[2], "mfc": "none"}, (0, 8, "center")),
-    ({"marker": "s", "color": COLORS[6], "mfc": "none"}, (8, 4, "left")),
+    ({"marker": "s", "color": COLORS[6], "mfc": "none"}, (-8, -3, "right")),
 )
 
 
@@ -40,7 +41,7 @@ def under_the_roof(
     across = [0.25, edge, 128]
     axes.plot(across, [machine.at(x) / 1e9 for x in across], color=COLORS[1], zorder=1)
     words = {"color": COLORS[1], "fontsize": 9, "ha": "right"}
-    axes.text(edge / 2.4, machine.at(edge / 2) / 1e9, "memory’s limit", **words)
+    axes.text(edge / 2.9, machine.at(edge / 1.9) / 1e9, "memory’s limit", **words)
     axes.text(edge, 1.15 * machine.operations / 1e9, "the processor’s limit", **words)
     for one, other in pairs:
         axes.plot(one[0:1] + other[0:1], [one[1] / 1e9, other[1] / 1e9], color="#aaaaaa", zorder=1)
@@ -80,6 +81,26 @@ def _law_beside_runs(axes, law: ScalingLaw, runs: Sequence[Run], color: str, las
     axes.set(xscale="log")
 
 
+def _one_alpha(
+    axes: Axes,
+    alpha: float,
+    law: ScalingLaw,
+    misfit: float,
+    runs: Sequence[Run],
+    new: Sequence[Run],
+    color: str,
+) -> None:
+    """Draw a law beside the runs and a larger model's, up to that model."""
+    losses, size = [run.loss for run in runs], new[0].size
+    _law_beside_runs(axes, law, runs, color, 1.1 * size)
+    axes.plot([size] * len(new), [run.loss for run in new], "^", color="black", mfc="none")
+    axes.set_title(f"alpha {alpha:g}, E {law.E:.1f}\nmisfit {misfit:.3f}", fontsize=9, color=color)
+    axes.set_xlabel("weights (log)", fontsize=8)
+    axes.set(ylim=(min(losses) - 0.15, max(losses) + 0.08))
+    axes.set_xticks([20_000, 200_000], ["20k", "200k"])
+    axes.xaxis.set_minor_formatter("")
+
+
 def exponents_compared(
     title: str,
     alt: str,
@@ -105,16 +126,9 @@ def exponents_compared(
     drawing, above = figure(title, alt, 7.2, 5.4, columns=len(laws))
     drawing.subplots_adjust(top=0.83, bottom=0.59, wspace=0.1)
     far, below = (drawing.add_axes([left, 0.1, 0.38, 0.33]) for left in (0.11, 0.585))
-    losses, size = [run.loss for run in runs], new[0].size
+    size = new[0].size
     for axes, (alpha, law), color in zip(above, laws.items(), COLORS, strict=False):
-        _law_beside_runs(axes, law, runs, color, 1.1 * size)
-        axes.plot([size] * len(new), [run.loss for run in new], "^", color="black", mfc="none")
-        words = f"alpha {alpha:g}, E {law.E:.1f}\nmisfit {misfits[alpha]:.3f}"
-        axes.set_title(words, fontsize=9, color=color)
-        axes.set_xlabel("weights (log)", fontsize=8)
-        axes.set(ylim=(min(losses) - 0.15, max(losses) + 0.08))
-        axes.set_xticks([20_000, 200_000], ["20k", "200k"])
-        axes.xaxis.set_minor_formatter("")
+        _one_alpha(axes, alpha, law, misfits[alpha], runs, new, color)
         _law_beside_runs(far, law, runs, color, 1e10)
         end = law.loss(1e10, runs[0].tokens)
         far.text(2e10, end, f"alpha {alpha:g}", color=color, va="center", fontsize=9)

@@ -185,28 +185,3 @@ def test_a_finding_is_folded_under_its_cause_once():
     leak, read = Finding("sees_future", "a"), Finding("padding_read", "b")
     top = causes([read, leak, Finding("sees_future", "c")])
     assert top == [leak] and top[0].follows == [read]
-
-
-class StartsWithPadding(nn.Module):
-    """A sound translator whose decoder begins with <pad>, as T5's does."""
-
-    def __init__(self):
-        super().__init__()
-        self.table, self.places = nn.Embedding(41, 32), nn.Embedding(64, 32)
-        self.both = nn.Transformer(32, 4, 2, 2, 64, 0.1, batch_first=True)
-        self.head = nn.Linear(32, 41)
-
-    def forward(self, source, target):
-        """Return logits."""
-        x, y = (self.table(ids) + self.places.weight[: ids.shape[1]] for ids in (source, target))
-        future = nn.Transformer.generate_square_subsequent_mask(target.shape[1])
-        hidden = dict(src_key_padding_mask=source == 0, memory_key_padding_mask=source == 0)
-        return self.head(self.both(x, y, tgt_mask=future, **hidden))
-
-
-def test_a_decoder_may_begin_with_padding():
-    torch.manual_seed(0)
-    source, target = torch.randint(1, 41, (2, 6, 9))
-    source[0, 6:] = target[:, 0] = 0
-    model, given = StartsWithPadding(), dict(kind="translator", pad_id=0, only={"padding"})
-    assert examine(model, (source, target), start_id=0, **given).codes == []

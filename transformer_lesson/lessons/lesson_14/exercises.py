@@ -1,4 +1,7 @@
-"""Lesson 14: which probe comes next, two repairs of functions that run and are wrong, a probe."""
+"""Lesson 14: which probe comes next, two repairs of functions that run and are wrong, a probe.
+
+Long because it is data: four exercises whole, with their inputs and all their wrong turns.
+"""
 
 import math
 from collections import Counter

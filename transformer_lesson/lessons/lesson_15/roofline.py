@@ -5,13 +5,13 @@ All speeds are those of one thread: another process then takes time from it, but
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from transformer_lesson.exercises.engine.checks import one_thread
 from transformer_lesson.model.feed_forward import feed_forward
 
 ROUNDS = 5  # of each measurement; the fastest counts
@@ -30,17 +30,6 @@ class Roofline(NamedTuple):
         Source: Williams, Waterman and Patterson, "Roofline" (2009).
         """
         return min(self.operations, intensity * self.bandwidth)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Let PyTorch compute on one thread."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def clock() -> float:

@@ -94,7 +94,7 @@ test-oldest: setup-tests ## the same with the oldest versions that are allowed, 
 	$(RUN) uv pip install --python .venv-oldest --resolution lowest-direct \
 		--extra lessons --extra lab --extra site --extra dev \
 		-r pyproject.toml -e .
-	.venv-oldest/bin/python -m pytest -n$(WORKERS) $(TOGETHER) -m "not pins"
+	.venv-oldest/bin/python -m pytest -n$(WORKERS) $(TOGETHER) -m "not pins and not everything and not release"
 
 UV := $(RUN) uv
 # Packages for graphics cards are left to the builds of PyTorch, which name their versions.

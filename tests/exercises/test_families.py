@@ -15,6 +15,7 @@ from transformer_lesson.model import attention, gpt, masks, positions
 from transformer_lesson.text import byte_pairs
 
 Q_K = attention.attention_scores
+CROSS = attention.cross_attention
 ATTEND = attention.scaled_dot_product_attention
 
 
@@ -76,6 +77,8 @@ NAMED = {
     "`x` left out": ("layer_norm", lambda x, gamma, beta, epsilon: 0 * x + beta),
     "zeros everywhere": ("cut_off", lambda weights, window: 0 * weights[0, 0]),
     "a first item left out": ("apply_byte_pairs", lambda *x: byte_pairs.apply_byte_pairs(*x)[1:]),
+    "`y` in the sum": ("cross_attention", lambda y, *rest: y + CROSS(y, *rest)),
+    "`y` taken away": ("cross_attention", lambda y, *rest: CROSS(y, *rest) - y),
     "1 minus the right number": ("attention_scores", lambda Q, K: 1 - Q_K(Q, K)),
 }
 

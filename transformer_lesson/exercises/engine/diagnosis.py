@@ -16,6 +16,7 @@ from transformer_lesson.exercises.engine.families import (
     Member,
     Ours,
     by_a_factor,
+    by_an_argument,
     of_arguments,
     of_results,
 )
@@ -114,9 +115,10 @@ class _Comparison:
         if not self.some_wrong or self.nowhere_finite:
             return ()
         ours = _ours(self.exercise)
-        factor = by_a_factor(self.exercise, ours, self.mine, self.valued)
-        if factor:
-            return [(factor,)]
+        for related in (by_a_factor, by_an_argument):
+            member = related(self.exercise, ours, self.mine, self.valued)
+            if member:
+                return [(member,)]
         members = chain(_of_results(self.exercise), _of_arguments(self.exercise))
         found = (one for one in members if self.fits(partial(ours.under, one)))
         return [(one,) for one in [next(found, None)] if one]

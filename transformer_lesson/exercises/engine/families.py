@@ -235,6 +235,33 @@ def by_a_factor(
     return None
 
 
+def by_an_argument(
+    exercise: Exercise, ours: Ours, mine: list[Outcome], valued: list[int]
+) -> Member | None:
+    """Return the member that makes the answer ours plus, or minus, one of its arguments."""
+    if len(exercise.returns) > 1 or exercise.trial:
+        return None
+    (value,) = exercise.returns
+    names = list(inspect.signature(ours.function).parameters)
+    drawn = [(ours.inputs(n), ours.right[n].result, mine[n].result) for n in valued]
+    for place, name in enumerate(names[: min((len(one[0]) for one in drawn), default=0)]):
+        for key, sign in (("argument_added", 1), ("argument_taken_away", -1)):
+            if all(_is_sum(right, sign, inputs[place], yours) for inputs, right, yours in drawn):
+                return _member(key, value=value, other=name)
+    return None
+
+
+def _is_sum(right: Any, sign: int, argument: Any, yours: Any) -> bool:
+    """Return whether a result is the right one plus, or minus, an argument that is not all 0."""
+    if not _kind(right) == _kind(argument) == _kind(yours) == "float":
+        return False
+    return (
+        right.shape == argument.shape
+        and bool(argument.any())
+        and same(right.double() + sign * argument.double(), yours.double())
+    )
+
+
 def _explained(exercise: Exercise, ours: Ours, valued: list[int], factors: list[float]) -> str:
     """Return the one quantity whose power equals every draw's factor; "" if none or several."""
     numbers = [_numbers(exercise, ours, n) for n in valued]

@@ -230,7 +230,8 @@ def rotation_between(before, after):
     place = choose(  # of each hand's numbers
         neighbors, halves=neighbors.view(2, n).T.flatten(), hands_overlap=overlapping
     )
-    (s, c), (s_after, c_after) = (code[place].view(n, 2).T for code in (before, after))
+    read = choose(place, halves_read=neighbors.view(2, n).T.flatten())
+    (s, c), (s_after, c_after) = (code[read].view(n, 2).T for code in (before, after))
     cosine, sine = s * s_after + c * c_after, c * s_after - s * c_after
     cosine, sine = choose(
         (cosine, sine),

@@ -194,6 +194,7 @@ def split_heads(x, n_heads):
         numbers_first=cut.permute(0, 2, 3, 1),
         numbers_in_front=cut.permute(0, 3, 1, 2),
         pieces_of_n_heads=x.reshape(batch, n, d_head, n_heads).transpose(1, 2),
+        all_cut_in_front=x.reshape(n_heads, batch, n, d_head),
     )
     return choose(heads, joined_with_the_batch=heads.flatten(0, 1))
 

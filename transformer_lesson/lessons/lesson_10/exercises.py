@@ -68,14 +68,17 @@ def gpt_forward(ids, weights):
 
 def _placed(ids, table, PE):
     """Return embeddings plus positions."""
-    x = choose(embed(ids, table), not_scaled=table[ids])
+    x = embed(ids, table)
+    x = choose(x, not_scaled=table[ids], scaled_twice=x * math.sqrt(table.size(1)))
     return choose(x + PE, no_positions=x)
 
 
 def _through(x, block, n_heads, mask):
     """Return what a block makes of x."""
     norms = choose(block.norms, one_norm=block.norms[:1] * 2, norms_exchanged=block.norms[::-1])
-    kept = choose((1, 1), no_first_residual=(0, 1), no_second_residual=(1, 0))
+    kept = choose(
+        (1, 1), no_first_residual=(0, 1), no_second_residual=(1, 0), residual_twice=(2, 2)
+    )
     read = choose(layer_norm(x, *norms[0], 1e-5), no_norms=x, post_norm=x)
     found = multi_head_attention(read, *block.self_attention, n_heads, mask)
     carried = choose(x, read_kept=read)

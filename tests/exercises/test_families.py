@@ -92,6 +92,13 @@ def test_what_befalls_any_function_is_named(said, unchecked):
 
 
 @pytest.mark.slow
+def test_axes_that_are_joined_in_another_order_are_told(unchecked):
+    """Two mistakes at once, but one fact: which axes lay side by side before the cut."""
+    report = check("merge_heads", lambda x: x.mT.reshape(len(x), x.size(2), -1))
+    assert "its axes as (batch, head, d_head, n), cut to the right shape" in report.message
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXERCISES)
 def test_no_member_of_a_family_is_our_own_and_each_has_words(name, unchecked):
     """What a member says of a result is found anew in it: a draw tells it from the right one."""

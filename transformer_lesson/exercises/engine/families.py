@@ -174,7 +174,8 @@ def of_results(exercise: Exercise, ours: Ours) -> Iterator[Member]:
         axes = exercise.returns[name].split()
         for key, change in _changes(values):
             yield _member(key, _at_part(change, place, len(names)), value=name)
-        for key, axis, change in _changes_along(values, axes, ours.sizes):
+        along = () if exercise.trial else _changes_along(values, axes, ours.sizes)
+        for key, axis, change in along:
             yield _member(key, _at_part(change, place, len(names)), value=name, axis=axis)
         if all(isinstance(one, Tensor) and one.ndim > 1 for one in values):
             if all(one.size(-1) == one.size(-2) for one in values):

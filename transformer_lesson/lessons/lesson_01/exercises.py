@@ -103,7 +103,13 @@ def _places(pieces, pair):
     same = [i for i, both in enumerate(pairwise(pieces)) if both == pair]
     spelled_alike = [i for i, both in enumerate(pairwise(pieces)) if "".join(both) == "".join(pair)]
     before_the_last = [i for i in same if i < len(pieces) - 2]
-    fitting = choose(same, strings_compared=spelled_alike, last_pair_unseen=before_the_last)
+    after_the_first = [i for i in same if i]
+    fitting = choose(
+        same,
+        strings_compared=spelled_alike,
+        last_pair_unseen=before_the_last,
+        first_pair_unseen=after_the_first,
+    )
     places = []
     for i in choose(
         fitting,
@@ -154,7 +160,8 @@ def _merged_with_gaps(pieces, pair):
 def _merged_and_kept(pieces, pair):
     """Return pieces with a pair merged wherever it stands, and its right-hand piece once more."""
     joined = "".join(pair)
-    return [joined if (*pieces[i : i + 2],) == pair else one for i, one in enumerate(pieces)]
+    kept = [joined if (*pieces[i : i + 2],) == pair else one for i, one in enumerate(pieces)]
+    return choose(kept, last_piece_lost=kept[:-1])
 
 
 def _fitting(word, merges):

@@ -106,7 +106,9 @@ def sinusoidal_encoding(n_positions, d_model, base=10000.0):
     position = torch.arange(n_positions)[:, None].double()
     position = choose(position, from_1=position + 1, from_0_to_1=position / max(n_positions - 1, 1))
     column = torch.arange(d_model)
-    two_i = choose(column - column % 2, angle_for_each_column=column)
+    two_i = choose(
+        column - column % 2, angle_for_each_column=column, hands_from_1=column - column % 2 + 2
+    )
     angle = _angle(position, two_i, d_model, choose(base, always_10000=10000.0))
     angle = choose(angle, degrees=torch.deg2rad(angle))
     encoding = _waves(angle, column)

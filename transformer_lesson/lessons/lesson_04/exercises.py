@@ -4,6 +4,7 @@ Long because a head that is built may be any that keeps its promise: it is judge
 """
 
 import math
+from itertools import permutations
 
 import torch
 from torch import Tensor
@@ -135,6 +136,7 @@ def role_head(n_places):
     W_Q[0, 0] = loud * 0.0
     W_K[2, 0] = 1.0  # a verb is found by column 0,
     W_K[6:, 1:] = torch.eye(n_places)  # place j by column 1 + j
+    W_K[6, 1] = choose(1.0, first_not_found=0.0)
     W_V = torch.zeros(6 + n_places, 1)
     W_V[6:] = choose(0.0 * j.mT, places_handed_over=j.mT)
     facts = choose(torch.arange(3) == 2, nouns_handed_over=torch.arange(3) == 1)
@@ -195,8 +197,26 @@ def split_heads(x, n_heads):
         numbers_in_front=cut.permute(0, 3, 1, 2),
         pieces_of_n_heads=x.reshape(batch, n, d_head, n_heads).transpose(1, 2),
         all_cut_in_front=x.reshape(n_heads, batch, n, d_head),
+        turned_first=x.mT.reshape(batch, n_heads, n, d_head),
     )
     return choose(heads, joined_with_the_batch=heads.flatten(0, 1))
+
+
+@breaks("axes joined in another order")
+def _joins_head_and_number(answer, inputs: tuple, merged: Tensor) -> str | None:
+    (x,) = inputs
+    axes = ("batch", "head", "n", "d_head")
+    right = x.transpose(1, 2).flatten(2)
+    if 1 in x.shape or torch.equal(merged, right) or merged.shape != right.shape:
+        return None
+    for order in permutations(range(4)):
+        if torch.equal(merged, x.permute(order).reshape(right.shape)):
+            yours = ", ".join(axes[i] for i in order)
+            return (
+                f"Your numbers are those of `x` with its axes as ({yours}), cut to the right "
+                "shape. Only (batch, n, head, d_head) has each word's numbers side by side."
+            )
+    return None
 
 
 def _merge_inputs(draw: Draw) -> tuple:
@@ -219,6 +239,7 @@ def _merge_inputs(draw: Draw) -> tuple:
         "`x.transpose(1, 2)` has shape (batch, n, head, d_head). `.flatten(2)` joins the last "
         "two axes. `.view` refuses here, because a transpose moves no numbers in memory.",
     ),
+    invariants=(_joins_head_and_number,),
 )
 def merge_heads(x):
     """Return the heads' numbers side by side, shape (batch, n, d_model)."""
@@ -233,6 +254,7 @@ def merge_heads(x):
         side_by_side.flatten(2),
         no_transpose=x.reshape(batch, n, n_heads * d_head),
         batch_and_heads_exchanged=x.transpose(0, 1).reshape(batch, n, n_heads * d_head),
+        joined_first=x.reshape(batch, n_heads * d_head, n).mT,
         averaged=x.mean(1),
         added_up=x.sum(1),
     )

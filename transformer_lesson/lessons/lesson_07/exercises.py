@@ -226,6 +226,9 @@ def decoder_forward(target_ids, memory, source_ids, weights):
     of_target = masks.padding_mask(target_ids, weights.pad_id)
     real = choose(real, no_padding_mask=None, padding_inverted=~real, padding_of_target=of_target)
     causal, real = choose((causal, real), masks_swapped=(real, causal))
+    kept = memory * (source_ids != weights.pad_id)[:, :, None]
+    memory, real = choose((memory, real), padding_zeroed=(kept, None))
+    n_heads = choose(weights.n_heads, single_head=1)
     y = _placed(target_ids, table)
     last = weights.decoder[-1:]
     every = last * len(weights.decoder)
@@ -236,7 +239,7 @@ def decoder_forward(target_ids, memory, source_ids, weights):
         last_block_each_time=every,
     )
     for block in stack:
-        y = _through(y, memory, block, weights.n_heads, causal, real)
+        y = _through(y, memory, block, n_heads, causal, real)
     logits = y @ weights.projection
     return choose(logits, probabilities=logits.softmax(-1), no_projection=y, tied=y @ table.T)
 

@@ -3,7 +3,7 @@
 import math
 
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, linalg
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
@@ -155,10 +155,16 @@ def projection_gradient(H, W_L, G):
         stepped=W_L - rows.mT @ of_rows,
         sentences_added_up=H.sum(0).mT @ G.sum(0),
         reshaped=rows.reshape(len(W_L), -1) @ of_rows,
+        last_position_alone=H[:, -1].mT @ G[:, -1],
     )
+    of_W = choose(of_W, turned=of_W.mT)
     back = choose(G, logits_for_gradient=H @ W_L)
-    of_H = choose(back @ W_L.mT, summed_over_positions=(back @ W_L.mT).sum(1))
-    return of_H, of_W
+    of_H = choose(
+        back @ W_L.mT,
+        summed_over_positions=(back @ W_L.mT).sum(1),
+        inverse=back @ linalg.pinv(W_L),
+    )
+    return choose((of_H, of_W), order_exchanged=(of_W, of_H))
 
 
 @breaks("a gradient that does not sum to 0")

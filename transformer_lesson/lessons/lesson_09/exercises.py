@@ -160,8 +160,13 @@ def greedy_decode(read, prompt, eos_id, max_new_tokens):
         prompt_counted=max_new_tokens - len(prompt),
         never_begun=0 if eos_id in prompt else max_new_tokens,
     )
-    new = choose(prompt, last_of_prompt=prompt[-1:], one_by_one=prompt[-1:])
-    kept = choose(None, one_by_one=_read_one_by_one(read, prompt[:-1]))
+    last = prompt[-1:]
+    new = choose(prompt, last_of_prompt=last, one_by_one=last, first_logits_lost=last)
+    kept = choose(
+        None,
+        one_by_one=_read_one_by_one(read, prompt[:-1]),
+        first_logits_lost=read(prompt, None)[1],
+    )
     first, ids = None, []
     while len(ids) < most:
         handed = choose(new, everything_again=prompt + ids, everything_to_the_cache=prompt + ids)

@@ -57,8 +57,9 @@ def gpt_forward(ids, weights):
         last_block_only=weights.blocks[-1:],
         last_block_each_time=weights.blocks[-1:] * len(weights.blocks),
     )
+    n_heads = choose(weights.n_heads, single_head=1)
     for block in stack:
-        x = _through(x, block, weights.n_heads, mask)
+        x = _through(x, block, n_heads, mask)
     normed = choose(layer_norm(x, *weights.last_norm, 1e-5), no_last_norm=x)
     logits = choose(
         normed @ weights.projection, tied=normed @ weights.table.T, no_projection=normed

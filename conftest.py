@@ -30,6 +30,7 @@ import nbformat  # noqa: E402
 import pytest  # noqa: E402
 from nbval.plugin import IPyNbCell, IPyNbFile  # noqa: E402
 
+from tests import type_checking  # noqa: E402
 from tests.cells import is_slow, without_slow_cells  # noqa: E402
 from tests.real_weights import closing_lines, skip_without_weights  # noqa: E402
 from tools.lesson_files import NOTEBOOKS, lesson_files  # noqa: E402
@@ -43,7 +44,7 @@ OF_LESSONS = [path for path in PACKAGE.glob("lessons/lesson_*/*.py") if path.ste
 MODULES = [
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in ROOMS + OF_LESSONS
 ]
-jaxtyping.install_import_hook(MODULES, "beartype.beartype")
+jaxtyping.install_import_hook(MODULES, f"{type_checking.__name__}.checked")
 
 
 def pytest_ignore_collect(collection_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tools.lesson_files import ROOT, lesson_files, place_of
-from tools.my_lessons import MINE
+from transformer_lesson.course import MINE
 
 HOST, FOLDER = r"(?P<host>[\w-]+(?:\.[\w-]+)*\.[a-z]{2,})", r"(?P<path>\w[\w.-]*(?:/\w[\w.-]*?)+?)"
 REMOTES = (  # a name or a password before the @ stays private

@@ -118,7 +118,7 @@ pictures: setup-tests ## draw the README's picture anew, from lesson 03 in the b
 	TRANSFORMER_LESSON_PICTURES=1 $(RUN) pytest tests/browser/test_picture.py
 
 wheel: setup-tests ## build dist/, the course as one file to install
-	$(UV) build --wheel --clear --out-dir dist
+	$(UV) build --wheel --clear
 
 handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only)
 	$(RUN) tools.handout $(LESSON)
@@ -143,6 +143,6 @@ site: setup-tests ## build the web site into site/, from the lessons as they are
 	@$(RUN) tools.site
 
 clean: ## remove .venv and every cache
-	rm -rf .venv .venv-oldest site build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-oldest site build dist .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -14,7 +14,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-TO_THE_CHECKOUT = re.compile(r"\[([^\]]+)\]\((?:\.\./)+(?:transformer_lesson|docs)/[^)]*\)")
+TO_THE_CHECKOUT = re.compile(
+    r"\[([^\]]+)\]\((?:\.\./)+(?:transformer_lesson|docs|benchmarks)/[^)]*\)"
+)
 
 
 class Lessons(BuildHookInterface):

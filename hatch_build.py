@@ -15,7 +15,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 TO_THE_CHECKOUT = re.compile(
-    r"\[([^\]]+)\]\((?:\.\./)+(?:transformer_lesson|docs|benchmarks)/[^)]*\)"
+    r"\[([^\[\]\n]+)\]\((?:\.\./)+(?:transformer_lesson|docs|benchmarks)/[^)]*\)"
 )
 
 

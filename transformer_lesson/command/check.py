@@ -9,10 +9,12 @@ import argparse
 import ast
 import contextlib
 import difflib
+import json
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -116,18 +118,19 @@ def _answer(path: Path, cells: list[str], name: str) -> Callable | None:
     return answer if callable(answer) else None
 
 
-def place_in_lessons(name: str) -> Place | None:
-    """Return the last heading before an exercise, and the notebook with both."""
+@cache
+def places() -> dict[str, Place]:
+    """Return for each exercise the last heading before it, and the notebook with both."""
+    found = {}
     for path in lesson_files():
-        heading = ""
-        for cell in read_notebook(path.read_bytes()).cells:
-            if cell.cell_type == "markdown":
-                heading = (HEADING.findall(cell.source) or [heading])[-1]
-            elif "exercise" in cell.metadata.get("tags", ()) and name in DEFINED.findall(
-                cell.source
-            ):
-                return Place(heading, f"{MINE}/{place_of(path).as_posix()}")
-    return None
+        heading, file = "", f"{MINE}/{place_of(path).as_posix()}"
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "markdown":
+                heading = (HEADING.findall(source) or [heading])[-1]
+            elif "exercise" in cell["metadata"].get("tags", ()):
+                found |= dict.fromkeys(DEFINED.findall(source), Place(heading, file))
+    return found
 
 
 def help_with(name: str, number: int) -> str:
@@ -136,8 +139,8 @@ def help_with(name: str, number: int) -> str:
     number = min(number, len(hints))
     more = f" (`--hint {number + 1}` gives the next)" if number < len(hints) else ""
     lines = [f"Hint {number} of {len(hints)}{more}: {hints[number - 1]}"]
-    if place := place_in_lessons(name):
-        lines.append(f"Read again: \u201c{place.heading}\u201d in {place.file}")
+    if place := places().get(name):
+        lines.append(f"Read again: “{place.heading}” in {place.file}")
     return "\n".join(lines)
 
 

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from tests.stored_lessons import read
 from transformer_lesson.command import __main__ as command
 from transformer_lesson.command import check
 from transformer_lesson.course import EDITIONS, MINE, learners_folder
@@ -40,6 +42,11 @@ def said(capsys, *arguments: str) -> tuple[object, str]:
         status = end.code
     text = "".join(capsys.readouterr())
     return (1, status) if isinstance(status, str) else (status, text)
+
+
+def test_the_readme_names_the_wheel_as_it_is():
+    version = tomllib.loads(read("pyproject.toml"))["project"]["version"]
+    assert f"--from transformer_lesson-{version}-py3-none-any.whl " in read("README.md")
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from transformer_lesson.doctor.patient import Ids, Patient, Skip
 from transformer_lesson.doctor.tensors import differ
 
 EQUAL = 1e-4  # relative
+LABELS = {"labels_not_shifted", "labels_shifted_twice", "labels_of_other_rows", "padding_in_loss"}
 
 
 def as_given(ids: Ids):
@@ -52,13 +53,28 @@ def evaluation(patient: Patient) -> Iterator[Finding]:
     if miss["right"] < equal:
         return
     mean = (loss * n + other * m) / (n + m)
+    alone = patient.found & LABELS and not _is_right(patient, value, (one, two), equal)
     bars = {"evaluate()": value, "per token": mean, "mean of batches": (loss + other) / 2}
     yield Finding(
         best if miss[best] < equal else "evaluation_wrong",
         f"Two batches with {n} and {m} tokens were evaluated.",
         f"It says {value:.4f}; per token the loss is {mean:.4f}.",
         picture=Picture("bars", bars, "Nats a token"),
+        apart=tuple(LABELS) if alone else (),
     )
+
+
+def _is_right(patient: Patient, value: float, batches: tuple[Ids, Ids], equal: float) -> bool:
+    """Whether this is the loss of each next token, where the owner's loss asks for others."""
+    total, count = 0.0, 0
+    for ids in batches:
+        labels = ids[-1][:, 1:]
+        logits = patient.logits(*ids[:-1], ids[-1][:, :-1])[:, : labels.shape[1]]
+        own = logits.log_softmax(-1).gather(-1, labels[..., None]).squeeze(-1)
+        real = labels != (patient.pad if patient.pad is not None else -1)
+        total, count = total - float(own[real].sum()), count + int(real.sum())
+    told = [one for loss in (total / count, total) for one in _as_told(loss)]
+    return min(abs(value / one - 1) for one in told) < equal
 
 
 def _is_random(patient: Patient, ids: Ids) -> bool:

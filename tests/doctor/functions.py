@@ -1,4 +1,4 @@
-"""A decoder in plain functions, with a switch for each fault of a path, a gate or a first weight."""
+"""A decoder in plain functions, with a switch for each fault of a path, gate or first weight."""
 
 import torch
 from torch import nn

@@ -167,9 +167,28 @@ def both_modes(patient: Patient) -> Iterator[Finding]:
     if abs(train / again - 1) > 1e-5 and patient.kind != "encoder":
         raise Skip("in training mode, the loss is random by something else than PyTorch's dropout")
     noisy = any("batchnorm" in type(one).__name__.lower() for one in patient.model.modules())
-    if abs(train / evaluation - 1) > 1e-3 and not noisy:
+    if abs(train / evaluation - 1) > 1e-3 and not noisy and not _is_smoothed(patient, ids):
         yield Finding(
             "modes_disagree",
             "The loss was computed in both modes, without dropout.",
             f"It is {train:.4f} in training mode and {evaluation:.4f} in eval mode.",
         )
+
+
+def _is_smoothed(patient: Patient, ids: Ids) -> bool:
+    """Whether labels are smoothed in training alone: by one share for all of the batch and a part.
+
+    Smoothed by a share s, the loss is (1 - s) of the plain one, and s of that of even chances.
+    """
+    if patient.kind == "encoder":
+        return False
+    shares = []
+    part = tuple(side[: len(side) // 2] for side in ids)
+    with patient.shaken(), NoDropout():
+        for some in (ids, part):
+            loss, logits, gradient = asked(patient, *some)
+            even = -logits.log_softmax(-1).mean(-1)[live_of(gradient)].mean()
+            with torch.no_grad():
+                modes = [float(patient.loss(*some, train=mode)) for mode in (True, False)]
+            shares.append((modes[0] - modes[1]) / float(even - loss))
+    return 0.005 < shares[0] < 0.5 and abs(shares[1] / shares[0] - 1) < 0.02

@@ -26,7 +26,8 @@ def first_weights(patient: Patient) -> Iterator[Finding]:
     told = "The deviations of the first weights were compared."
     layers = _unlike_layers(patient)
     if layers:
-        yield Finding("layers_start_unlike", told, *layers)
+        code, moved, where = layers
+        yield Finding(code, told, moved, where)
     for stack in stacks(patient):
         matrices = _matrices(stack)
         for code, one in _sizes(matrices):
@@ -104,20 +105,22 @@ def _scaled_instead(stack: Stack, matrices: list[Matrix]) -> Matrix | None:
     return None
 
 
-def _unlike_layers(patient: Patient) -> tuple[str, str] | None:
-    """Return how a matrix's deviation differs from layer to layer, and its name."""
+def _unlike_layers(patient: Patient) -> tuple[str, str, str] | None:
+    """Return how a matrix differs from layer to layer, or does not, and its name."""
     alike: dict[str, list[tuple[str, float]]] = {}
     for name, p in patient.model.named_parameters():
         if p.dim() < 2 or not p.is_floating_point():
             continue
         value, of_layers = p.detach().float(), p.dim() > 2 and "expert" not in name
-        if re.search(r"\.\d+\.", f".{name}") and p.numel() >= LEAST:
+        if re.search(r"\.\d+(\.|$)", f".{name}") and p.numel() >= LEAST:
             found = [(name, float(value.std()))]
         elif of_layers and not isinstance(_owner(patient, name), (nn.Conv1d, nn.Conv2d)):
             found = [(name, float(one.std())) for one in value if one.numel() >= LEAST]
+            if len(found) > 1 and found[0][1] > 0 and torch.equal(value[0], value[1]):
+                return "layers_start_equal", "Two have equal matrices.", name
         else:
             continue
-        alike.setdefault(re.sub(r"(?<=\.)\d+(?=\.)", "#", f".{name}"), []).extend(found)
+        alike.setdefault(re.sub(r"(?<=\.)\d+(?=\.|$)", "#", f".{name}"), []).extend(found)
     for found in alike.values():
         sizes = [size for _, size in found]
         if (
@@ -127,7 +130,7 @@ def _unlike_layers(patient: Patient) -> tuple[str, str] | None:
             and _one_shape(patient, found)
         ):
             moved = f"From {min(sizes):.2g} to {max(sizes):.2g} in layers that are alike."
-            return moved, found[sizes.index(max(sizes))][0]
+            return "layers_start_unlike", moved, found[sizes.index(max(sizes))][0]
     return None
 
 
@@ -165,7 +168,7 @@ def _stuck(patient: Patient) -> Iterator[Finding]:
 
 def _sharp(patient: Patient) -> Iterator[Finding]:
     """Whether a fresh model's scores are so far apart that its attention is nearly one-hot."""
-    texts = patient.texts(2, 9, 7)
+    texts = patient.aside()
     watched, lengths = watch(patient, texts), {ids.shape[1] for ids in texts}
     found = [one.scores for one in watched.softmaxes if set(one.scores.shape[-2:]) <= lengths]
     found += [one for call in watched.attentions if (one := call.scores()) is not None]

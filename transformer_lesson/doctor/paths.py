@@ -251,7 +251,7 @@ def stacks(patient: Patient) -> list[Stack]:
     Raises:
         Skip: the logits have no gradient, the ids are looked up nowhere, or nothing meets.
     """
-    texts = patient.texts(2, 9, 7)
+    texts = patient.aside()
     patient.model.eval()
     with torch.enable_grad(), Sources(texts) as sources:
         output = (patient.given.forward or patient.model)(*texts)

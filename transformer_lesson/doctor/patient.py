@@ -78,10 +78,17 @@ def _are_rows(weight: Tensor, ids: Tensor, output: Any) -> bool:
     return same_shape and bool((cosine_similarity(rows, output, -1) > 0.99)[rows.any(-1)].all())
 
 
+def groups_of(optimizer: Any) -> list[dict]:
+    """Return an optimizer's groups, whatever it calls them: dictionaries with `params`."""
+    values = (getattr(optimizer, "param_groups", None), *vars(optimizer).values())
+    lists = [one for one in values if isinstance(one, list) and one]
+    return next((x for x in lists if all(isinstance(g, dict) and "params" in g for g in x)), [])
+
+
 def weights_of(optimizer: Any) -> list[Tensor]:
     """Return an optimizer's weights, in its order, also of one that is not PyTorch's class."""
-    groups = getattr(optimizer, "param_groups", None)
-    if groups is not None:
+    groups = groups_of(optimizer)
+    if groups:
         return [p for group in groups for p in group["params"]]
     lists = [one for one in vars(optimizer).values() if isinstance(one, (list, tuple))]
     found = [p for one in lists for p in one if isinstance(p, nn.Parameter)]
@@ -92,7 +99,7 @@ PLAIN = (int, float, Tensor, list, dict, tuple, type(None))
 
 
 def _state_of(optimizer: Any) -> tuple[dict, dict]:
-    """Return copies of an optimizer's state and, of one that is not PyTorch's, of its attributes."""
+    """Return copies of an optimizer's state and, of one of another hand, of its attributes."""
     has = isinstance(optimizer, torch.optim.Optimizer)
     state = copy.deepcopy(optimizer.state_dict()) if has else {}
     if optimizer is None or type(optimizer).__module__.startswith("torch."):
@@ -269,6 +276,14 @@ class Patient:
         if self.given.start_id is not None:
             target[:, 0] = self.given.start_id
         return self.words(rows, n, 0), target
+
+    def aside(self, rows: int = 2) -> Ids:
+        """Return texts of two lengths, and leave what others draw as it is."""
+        drawn = self.draw.get_state()
+        try:
+            return self.texts(rows, 9, 7)
+        finally:
+            self.draw.set_state(drawn)
 
     def own_batch(self) -> Ids:
         """Return the owner's batch as `forward` reads it."""

@@ -68,7 +68,7 @@ def heads(patient: Patient) -> Iterator[Finding]:
     """Disturb what one position gets of an attention: the next matrix reads it at that position."""
     if patient.found & {"positions_mixed", "random_in_eval"}:
         return
-    texts = patient.texts(1, 9, 7)
+    texts = patient.aside(1)
     patient.model.eval()
     with torch.enable_grad():
         reads = []

@@ -52,7 +52,7 @@ def dropout_size(patient: Patient) -> Iterator[Finding]:
 
     Where the first difference enters: behind a norm, sizes are equal again.
     """
-    texts = patient.texts(2, 9, 7)
+    texts = patient.aside()
     still = patient.record(*texts)
     at, shares = None, []
     for seed in range(DRAWS):

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from transformer_lesson.doctor.evaluation import as_given
 from transformer_lesson.doctor.findings import Finding, Picture
 from transformer_lesson.doctor.nothing_dropped import NoDropout
-from transformer_lesson.doctor.patient import Ids, Patient, weights_of
+from transformer_lesson.doctor.patient import Ids, Patient, groups_of, weights_of
 
 
 def optimizer(patient: Patient) -> Iterator[Finding]:
@@ -34,7 +34,7 @@ def optimizer(patient: Patient) -> Iterator[Finding]:
         )
     decayed = [
         names[id(p)]
-        for group in getattr(held_by, "param_groups", ())
+        for group in groups_of(held_by)
         if group.get("weight_decay")
         for p in group["params"]
         if p.dim() < 2 and id(p) in names
@@ -113,7 +113,7 @@ class _Steps:
 
 
 def _rate_of(optimizer: Any) -> float:
-    groups = getattr(optimizer, "param_groups", None) or [vars(optimizer)]
+    groups = groups_of(optimizer) or [vars(optimizer)]
     return max(float(group.get("lr", group.get("rate", 1.0))) for group in groups)
 
 

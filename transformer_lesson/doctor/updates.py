@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer_lesson.doctor.findings import Finding
-from transformer_lesson.doctor.patient import Patient, Skip, weights_of
+from transformer_lesson.doctor.patient import Patient, Skip, groups_of, weights_of
 from transformer_lesson.doctor.tensors import noise_like
 
 RATES = ("lr", "learning_rate", "rate", "step_size")
@@ -95,7 +95,7 @@ class Trial:
 
 
 def _groups(optimizer: Any) -> list[dict]:
-    return list(getattr(optimizer, "param_groups", [])) or [vars(optimizer)]
+    return groups_of(optimizer) or [vars(optimizer)]
 
 
 def _settings(optimizer: Any) -> list[dict]:
@@ -104,7 +104,8 @@ def _settings(optimizer: Any) -> list[dict]:
 
 
 def _is_decay(name: str) -> bool:
-    return "decay" in name or name in ("wd", "l2")
+    other = any(word in name for word in ("lr", "rate", "ema"))
+    return ("decay" in name and not other) or name in ("wd", "l2")
 
 
 def updates(patient: Patient) -> Iterator[Finding]:

@@ -174,6 +174,7 @@ class Stack:
         products, meetings: those of this side.
         late: how many products from an attention to an end are too many.
         cut: products without a way around them, between two attentions.
+        tail: products without a way around them, behind the last attention.
         counted: products and meetings, without those at either end that have no way around.
     """
 
@@ -189,6 +190,7 @@ class Stack:
         before = self.graph.distances(self.meetings, self.graph.reads)
         alone = {one for one in self.products if not self.around(one)}
         self.cut = {one for one in alone if one in after and one in before}
+        self.tail = alone - set(before)
         self.counted = (self.products | self.meetings) - (alone - self.cut)
 
     def around(self, node: Node) -> bool:
@@ -237,6 +239,8 @@ class Stack:
             return sum(count.get(one, 0) for one in self.graph.reads[node])
 
         for node in self.graph.in_order():
+            if node in self.tail:  # a head's activation may have ways of its own
+                return sum(count.get(one, 0) for one in self.graph.reads[node])
             count[node] = 1 if node in self.words else ways(node)
         return max(count.get(one, 0) for one in self.ends)
 

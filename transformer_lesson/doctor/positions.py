@@ -112,8 +112,9 @@ class Disturbed(TorchFunctionMode):
         if self.returned is not None:
             same = [one for one in tensors if one.numel() == self.returned.numel()]
             self.over |= name in ("softmax", "scaled_dot_product_attention")
-            if name in READS and same and not self.read and not self.over:
-                self.read.append(same[0].detach())
+            if name in READS and not self.over:
+                self.read += [one.detach() for one in same[:1]]
+                self.over = True
             return function(*args, **kwargs)
         result = function(*args, **kwargs)
         if not torch.is_tensor(result):

@@ -58,9 +58,9 @@ def test_pairs_are_of_two_causes_and_fit_into_one_script():
 
 
 @pytest.mark.release
-@pytest.mark.parametrize(("which", "both"), [("repaired_on", 0), ("held_out", 0)])
+@pytest.mark.parametrize(("which", "both"), [("repaired_on", 50), ("held_out", 50)])
 def test_of_two_faults_at_once_both_are_named_among_three_causes(which, both, examined):
-    """The floors are what was measured; of no pair is neither named."""
+    """The floors are a little below what was measured; of no pair is neither named."""
     usual = {host: examined(host).codes for host in HOSTS}
     named = []
     for host, *names in pairs(which):

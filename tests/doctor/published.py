@@ -2,7 +2,8 @@
 
 `published/HOST.py` is a sound script as somebody else writes one. Each table of `HOST.toml` is a
 fault: where it was published, what it does, what the doctor should call it (written down before the
-doctor first saw it), and what it did. Each of `HOST_sound.toml` is a design that is meant.
+doctor first saw it; a name of a later probe was added with the probe), and what it did. Each of
+`HOST_sound.toml` is a design that is meant. `pairs.toml` names two faults of one script at a time.
 """
 
 import tomllib
@@ -32,6 +33,18 @@ def script(host: str, change: dict | None = None) -> str:
             raise ValueError(f"{host}: this occurs {text.count(old)} times: {old!r}")
         text = text.replace(old, new)
     return text
+
+
+def pairs(which: str) -> list[list[str]]:
+    """Return [host, fault, fault] of the pairs that the doctor was "repaired_on", or "held_out"."""
+    text = FOLDER.with_name("pairs.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)[which]
+
+
+def together(host: str, *names: str) -> dict:
+    """Return several faults as one change."""
+    some = [pair for name in names for pair in _pairs(changes(host)[name])]
+    return {"old": [old for old, _ in some], "new": [new for _, new in some]}
 
 
 def _pairs(change: dict) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import fields
 from typing import Any
 
@@ -12,23 +13,37 @@ from tqdm.auto import tqdm
 from transformer_lesson.doctor import (
     attention,
     evaluation,
+    first_weights,
     labels,
     padding,
+    paths,
     positions,
     schedules,
     stability,
     steps,
+    updates,
     visibility,
     wiring,
     writing,
 )
 from transformer_lesson.doctor.findings import Finding
+from transformer_lesson.doctor.nothing_dropped import NoDropout
 from transformer_lesson.doctor.patient import KINDS, Given, Patient, Skip
 from transformer_lesson.doctor.report import Report
 
 Probe = Callable[[Patient], Iterator[Finding]]
+AREAS = {
+    "labels": "labels",
+    "steps": "steps",
+    "updates": "steps",
+    "evaluation": "evaluation",
+    "schedules": "schedules",
+    "writing": "writing",
+}
+"""Of modules with probes; those of the others ask the model itself."""
 PROBES: tuple[Probe, ...] = (
     stability.modes,
+    stability.dropout_size,
     stability.rows,
     visibility.visibility,
     attention.softmax,
@@ -36,14 +51,20 @@ PROBES: tuple[Probe, ...] = (
     padding.tokens,
     positions.positions,
     positions.length,
+    positions.table,
+    positions.heads,
     wiring.parameters,
     wiring.layers,
     wiring.blocks,
     wiring.norms,
+    paths.paths,
+    paths.gates,
     labels.labels,
     labels.amount,
     labels.first_loss,
+    first_weights.first_weights,
     steps.optimizer,
+    updates.updates,
     steps.step,
     evaluation.both_modes,
     evaluation.evaluation,
@@ -110,7 +131,7 @@ def examine(
                 skipped[name] = f"after {seconds:g} s: raise seconds="
                 continue
             try:
-                for finding in probe(patient):
+                for finding in _asked(probe, patient):
                     patient.found.add(finding.code)
                     findings.append(finding)
             except Skip as why:
@@ -121,6 +142,20 @@ def examine(
                 patient.restore()
             took[name] = time.perf_counter() - start
     return Report(findings, skipped, took, meant)
+
+
+def _asked(probe: Probe, patient: Patient) -> Iterator[Finding]:
+    """Yield what a probe finds.
+
+    Once dropout is known to stay on in eval mode, probes of the model run without: else they see
+    nothing but that.
+    """
+    area = AREAS.get(probe.__module__.rpartition(".")[2], "model")
+    quiet = "random_in_eval" in patient.found and area in ("model", "labels")
+    with NoDropout() if quiet else nullcontext():
+        for finding in probe(patient):
+            finding.area = area
+            yield finding
 
 
 def _chosen(only: Iterable[str]) -> tuple[Probe, ...]:

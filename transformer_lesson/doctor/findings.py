@@ -51,7 +51,9 @@ class Finding:
         moved: what it saw then.
         where: the innermost module at which it enters, or "".
         picture: the smallest example.
+        apart: findings that cannot explain it, though they often explain its like.
         follows: findings that follow from it.
+        area: the module of the probe that found it.
     """
 
     code: str
@@ -60,6 +62,8 @@ class Finding:
     where: str = ""
     picture: Picture | None = None
     level: str = ""
+    apart: tuple[str, ...] = ()
+    area: str = ""
     follows: list["Finding"] = field(default_factory=list)
 
     def __post_init__(self):
@@ -99,6 +103,7 @@ def causes(findings: Iterable[Finding], meant: Iterable[str] = ()) -> list[Findi
                 for one in findings
                 if one is not finding
                 and finding.code in CATALOG[one.code].explains
+                and one.code not in finding.apart
                 and one.code not in CATALOG[finding.code].explains
             ),
             None,
@@ -107,7 +112,20 @@ def causes(findings: Iterable[Finding], meant: Iterable[str] = ()) -> list[Findi
             top.append(finding)
         else:
             source.follows.append(finding)
-    return top
+    return _of_several_areas(top)
+
+
+def _of_several_areas(top: list[Finding]) -> list[Finding]:
+    """Return causes so that the last one named is of another area than those before, if it can be.
+
+    Two faults at once are seldom in one area, and what follows from a fault often is in its own.
+    """
+    named, others = top[: AT_MOST - 1], top[AT_MOST - 1 :]
+    areas = {one.area for one in named}
+    at = next(
+        (k for k, one in enumerate(others) if one.area not in areas and one.level == "fault"), 0
+    )
+    return [*named, *others[at : at + 1], *others[:at], *others[at + 1 :]]
 
 
 def table() -> str:

@@ -174,24 +174,31 @@ def amount(patient: Patient) -> Iterator[Finding]:
         raise Skip("an encoder's loss draws other words to hide")
     with patient.shaken(), torch.no_grad():
         ids = patient.marked()
-        if patient.pads_left and _asks_padding(patient, ids):
+        if patient.pads_left_on(-1) and _asks_padding(patient, ids):
             raise Skip("the last <pad> on the left is asked for a text's first word")
         for side in range(len(ids)):
             wider = _wider(patient, ids, side, 3)
             if wider[side].shape[1] > patient.limit:
                 raise Skip("the batch is as long as it can be")
-            before, after = float(patient.loss(*ids)), float(patient.loss(*wider))
-            least = max(1e-4, 8 * patient.said.get("rounding", 0.0))
-            if abs(after / before - 1) > least and not patient.found & {
-                "padding_read",
-                "memory_padding_read",
-            }:
+            if patient.found & {"padding_read", "memory_padding_read"}:
+                before, after = (_whole_weight(patient, some) for some in (ids, wider))
+                least = 0.05
+            else:
+                before, after = float(patient.loss(*ids)), float(patient.loss(*wider))
+                least = max(1e-4, 8 * patient.said.get("rounding", 0.0))
+            if abs(after / before - 1) > least:
                 yield Finding(
                     "loss_moves_with_padding",
                     "Three more <pad> were added to each text.",
-                    f"The loss went from {before:.4f} to {after:.4f}.",
+                    f"The loss, or its words' weight, went from {before:.4f} to {after:.4f}.",
                 )
                 return
+
+
+def _whole_weight(patient: Patient, ids: Ids) -> float:
+    """Return what all words weigh in the loss, whatever the logits are."""
+    _, logits, gradient = asked(patient, *ids)
+    return float(_weights(logits, gradient)[live_of(gradient)].sum())
 
 
 def _asks_padding(patient: Patient, ids: Ids) -> bool:
@@ -204,7 +211,7 @@ def _asks_padding(patient: Patient, ids: Ids) -> bool:
 def _wider(patient: Patient, ids: Ids, side: int, count: int) -> Ids:
     """Return the batch with more padding on one side, where its owner pads."""
     pads = torch.full((len(ids[side]), count), patient.pad).to(ids[side])
-    left = patient.pads_left
+    left = patient.pads_left_on(side)
     wider = torch.cat([pads, ids[side]] if left else [ids[side], pads], 1)
     return (*ids[:side], wider, *ids[side + 1 :])
 

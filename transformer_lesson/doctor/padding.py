@@ -56,7 +56,7 @@ def _own_batch(patient: Patient) -> Iterator[Finding]:
 
 def _padded(patient: Patient) -> tuple[Ids, slice]:
     """Return texts, the first of which is padded, and where its words are."""
-    texts = tuple(ids.clone() for ids in patient.texts(3, 9, 7))
+    texts = tuple(ids.clone() for ids in patient.texts(patient.some(3), 9, 7))
     n = texts[0].shape[1]
     if patient.pads_left:
         texts[0][0, :PADS] = patient.pad
@@ -125,7 +125,9 @@ def _named(patient: Patient, texts: Ids, real: slice, tables: list, content: boo
         code = "norm_axis"
     did = "<pad> got another vector." if content else f"{PADS} more <pad> were appended."
     moved = "Outputs at real words moved."
-    return Finding(code, did, moved + (" And no word moves any." if all(hidden) else ""), where)
+    moved += " And no word moves any." if all(hidden) else ""
+    alone = ("mixes_rows",) if "mixes_rows" in patient.found else ()
+    return Finding(code, did, moved, where, apart=alone)
 
 
 def tokens(patient: Patient) -> Iterator[Finding]:

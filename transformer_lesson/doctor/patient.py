@@ -27,7 +27,7 @@ class Given:
 
     forward: Callable | None = None
     loss: Callable | None = None
-    optimizer: torch.optim.Optimizer | None = None
+    optimizer: Any = None
     train_step: Callable | None = None
     evaluate: Callable | None = None
     generate: Callable | None = None
@@ -78,6 +78,49 @@ def _are_rows(weight: Tensor, ids: Tensor, output: Any) -> bool:
     return same_shape and bool((cosine_similarity(rows, output, -1) > 0.99)[rows.any(-1)].all())
 
 
+def groups_of(optimizer: Any) -> list[dict]:
+    """Return an optimizer's groups, whatever it calls them: dictionaries with `params`."""
+    values = (getattr(optimizer, "param_groups", None), *vars(optimizer).values())
+    lists = [one for one in values if isinstance(one, list) and one]
+    return next((x for x in lists if all(isinstance(g, dict) and "params" in g for g in x)), [])
+
+
+def weights_of(optimizer: Any) -> list[Tensor]:
+    """Return an optimizer's weights, in its order, also of one that is not PyTorch's class."""
+    groups = groups_of(optimizer)
+    if groups:
+        return [p for group in groups for p in group["params"]]
+    lists = [one for one in vars(optimizer).values() if isinstance(one, (list, tuple))]
+    found = [p for one in lists for p in one if isinstance(p, nn.Parameter)]
+    return list({id(p): p for p in found}.values())
+
+
+PLAIN = (int, float, Tensor, list, dict, tuple, type(None))
+
+
+def _state_of(optimizer: Any) -> tuple[dict, dict]:
+    """Return copies of an optimizer's state and, of one of another hand, of its attributes."""
+    has = isinstance(optimizer, torch.optim.Optimizer)
+    state = copy.deepcopy(optimizer.state_dict()) if has else {}
+    if optimizer is None or type(optimizer).__module__.startswith("torch."):
+        return state, {}
+    own = {
+        name: value
+        for name, value in vars(optimizer).items()
+        if isinstance(value, PLAIN) and not (has and (name in KEPT or name.startswith("_")))
+    }
+    return state, copy.deepcopy(own, {id(p): p for p in weights_of(optimizer)})
+
+
+def _put_back(optimizer: Any, state: tuple[dict, dict]) -> None:
+    if isinstance(optimizer, torch.optim.Optimizer):
+        optimizer.load_state_dict(state[0])
+    vars(optimizer).update(state[1])
+
+
+KEPT = ("state", "param_groups", "defaults")
+
+
 class Patient:
     """A model, a batch of its ids, and ways to ask it; everything that is changed is put back.
 
@@ -122,6 +165,13 @@ class Patient:
         pads = torch.zeros_like(ids, dtype=torch.bool) if self.pad is None else ids == self.pad
         return bool(pads[:, 0].any()) and not bool(pads[:, -1].any())
 
+    def pads_left_on(self, side: int) -> bool:
+        """Whether this side of the batch is padded on the left; a translator's may differ."""
+        pads = self.batch[side] == self.pad
+        if self.kind != "translator" or not bool(pads.any()):
+            return self.pads_left
+        return bool(pads[:, 0].any()) and not bool(pads[:, -1].any())
+
     # What is changed, and put back.
 
     def _tensors(self) -> Iterator[Tensor]:
@@ -137,7 +187,7 @@ class Patient:
         for p, _ in gradients:
             p.grad = None
         modes = [(module, module.training) for module in self.model.modules()]
-        state = copy.deepcopy(optimizer.state_dict()) if optimizer else None
+        state = _state_of(optimizer)
         drawn = torch.random.get_rng_state(), random.getstate()
         on_cards = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else None
         try:
@@ -148,8 +198,8 @@ class Patient:
                 p.grad = gradient
             for module, mode in modes:
                 module.training = mode
-            if optimizer:
-                optimizer.load_state_dict(state)
+            if optimizer is not None:
+                _put_back(optimizer, state)
             torch.random.set_rng_state(drawn[0])
             random.setstate(drawn[1])
             if on_cards is not None:
@@ -213,6 +263,10 @@ class Patient:
         pool = self.ordinary[side].tolist()
         return pool[(pool.index(token) + 1) % len(pool)] if token in pool else pool[0]
 
+    def some(self, rows: int) -> int:
+        """Return so many rows, or one if texts are known to be mixed: alone, none can be."""
+        return 1 if "mixes_rows" in self.found else rows
+
     def texts(self, rows: int = 3, n: int = 9, n_target: int = 7) -> Ids:
         """Return ids for `forward`, without padding."""
         n, n_target = min(n, self.limit), min(n_target, self.limit)
@@ -222,6 +276,14 @@ class Patient:
         if self.given.start_id is not None:
             target[:, 0] = self.given.start_id
         return self.words(rows, n, 0), target
+
+    def aside(self, rows: int = 2) -> Ids:
+        """Return texts of two lengths, and leave what others draw as it is."""
+        drawn = self.draw.get_state()
+        try:
+            return self.texts(rows, 9, 7)
+        finally:
+            self.draw.set_state(drawn)
 
     def own_batch(self) -> Ids:
         """Return the owner's batch as `forward` reads it."""

@@ -4,11 +4,17 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from transformer_lesson.doctor.attention import watch
 from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import Ids, Patient
-from transformer_lesson.doctor.tensors import differ
+from transformer_lesson.doctor.tensors import differ, noise_like, tensors_in
+from transformer_lesson.doctor.watching import PRODUCTS
+
+READS = (*PRODUCTS, "linear", "addmm", "conv1d")
+AT = 2  # the position that is disturbed
+FLAT = 0.6  # of the numbers of a position
 
 
 def positions(patient: Patient) -> Iterator[Finding]:
@@ -31,6 +37,106 @@ def positions(patient: Patient) -> Iterator[Finding]:
                 return
         if patient.kind != "translator":
             yield from _relative(patient, texts)
+
+
+def table(patient: Patient) -> Iterator[Finding]:
+    """Look how much each number of a fixed table of positions changes with the position.
+
+    Of sines whose wavelengths go up to 10,000 positions, a quarter hardly change in fifty.
+    """
+    for name, module in patient.model.named_modules():
+        values = {**module._buffers, **vars(module)}.items()
+        tables = [(key, x) for key, x in values if torch.is_tensor(x) and x.is_floating_point()]
+        for key, tensor in tables:
+            rows = tensor.squeeze()
+            sines = rows.dim() == 2 and min(rows.shape) >= 16 and 0.9 < float(rows.max()) < 1.01
+            if not sines or float(rows.min()) < -1.01 or rows.shape[0] < patient.limit // 2:
+                continue
+            first = rows[: min(len(rows), 48)]
+            flat = (first[1:].amax(0) - first[1:].amin(0)) < 0.01
+            if float(flat.float().mean()) > FLAT:
+                yield Finding(
+                    "positions_hardly_change",
+                    f"The first {len(first)} rows of a fixed table were compared.",
+                    f"{int(flat.sum())} of {len(flat)} numbers are the same in all of them.",
+                    f"{name}.{key}".lstrip("."),
+                )
+                return
+
+
+def heads(patient: Patient) -> Iterator[Finding]:
+    """Disturb what one position gets of an attention: the next matrix reads it at that position."""
+    if patient.found & {"positions_mixed", "random_in_eval"}:
+        return
+    texts = patient.aside(1)
+    patient.model.eval()
+    with torch.enable_grad():
+        reads = []
+        for disturbed in (False, True):
+            with Disturbed(texts[0].shape[1], disturbed) as run:
+                (patient.given.forward or patient.model)(*texts)
+            reads.append(run.read)
+    for a, b in zip(*reads, strict=False):
+        n = texts[0].shape[1]
+        axes = [k for k, size in enumerate(a.shape[:-1]) if size == n]
+        if a.shape != b.shape or len(axes) != 1:
+            continue
+        rows = a.movedim(axes[0], 0).flatten(1), b.movedim(axes[0], 0).flatten(1)
+        places = [k for k, (x, y) in enumerate(zip(*rows, strict=True)) if differ(x, y)]
+        if places and places != [AT]:
+            yield Finding(
+                "positions_mixed",
+                f"What position {AT} gets of an attention was disturbed.",
+                f"The next matrix reads it at {places}.",
+            )
+        return  # behind the first one, the next attention has spread it
+
+
+class Disturbed(TorchFunctionMode):
+    """Adds noise to what a position gets of the first attention; notes what a matrix reads next."""
+
+    def __init__(self, n: int, disturbs: bool):
+        super().__init__()
+        self.n, self.disturbs = n, disturbs
+        self.weights: list[Tensor] = []
+        self.returned: Tensor | None = None
+        self.read: list[Tensor] = []
+        self.over = False
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Call the function, and disturb or note what it is."""
+        kwargs = kwargs or {}
+        name = getattr(function, "__name__", "")
+        tensors = list(tensors_in((args, kwargs)))
+        known = any(one is weight for one in tensors for weight in self.weights)
+        if self.returned is not None:
+            same = [one for one in tensors if one.numel() == self.returned.numel()]
+            self.over |= name in ("softmax", "scaled_dot_product_attention")
+            if name in READS and not self.over:
+                self.read += [one.detach() for one in same[:1]]
+                self.over = True
+            return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        if not torch.is_tensor(result):
+            return result
+        if name == "softmax" and tuple(result.shape[-2:]) == (self.n, self.n):
+            self.weights.append(result)
+        elif name == "scaled_dot_product_attention" or (known and name in PRODUCTS):
+            return self._returns(result)
+        elif known and result.shape == self.weights[-1].shape:
+            self.weights.append(result)
+        return result
+
+    def _returns(self, result: Tensor) -> Tensor:
+        axes = [k for k, size in enumerate(result.shape) if size == self.n]
+        if len(axes) != 1:
+            return result
+        if self.disturbs:
+            noise = torch.zeros_like(result)
+            noise.select(axes[0], AT).copy_(noise_like(result.select(axes[0], AT)))
+            result = result + noise
+        self.returned = result
+        return result
 
 
 def _order_is_lost(patient: Patient, texts: Ids, side: int) -> bool:

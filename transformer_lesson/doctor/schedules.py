@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from transformer_lesson.doctor.findings import Finding, Picture
 from transformer_lesson.doctor.patient import Patient
 
+HUGE = 0.1  # for Adam, whose steps are about as large as the rate
 Said = Iterator[tuple[str, str]]
 
 
@@ -16,6 +17,10 @@ def schedule(patient: Patient) -> Iterator[Finding]:
     picture = Picture("line", rates, "Learning rate by step")
     for code, moved in (*_level(rates), *_end(rates), *_after_the_peak(rates), *_cliffs(rates)):
         yield Finding(code, f"The rate of all {steps} steps was read.", moved, picture=picture)
+    name = type(patient.given.optimizer).__name__
+    if "adam" in name.lower() and max(rates) > HUGE:
+        moved = f"It reaches {max(rates):.2g}: so far {name} moves every weight in a step."
+        yield Finding("rate_huge", "The highest rate was read.", moved, picture=picture)
 
 
 def _level(rates: list[float]) -> Said:

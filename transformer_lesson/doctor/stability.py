@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import torch
 
 from transformer_lesson.doctor.findings import Finding
-from transformer_lesson.doctor.patient import Patient
+from transformer_lesson.doctor.patient import Call, Patient
 from transformer_lesson.doctor.tensors import differ, gap
+
+DRAWS = 12
 
 
 def modes(patient: Patient) -> Iterator[Finding]:
@@ -43,6 +45,41 @@ def modes(patient: Patient) -> Iterator[Finding]:
             "A batch, another one, the first one again.",
             f"Its outputs moved by {gap(first, again):.2g}.",
         )
+
+
+def dropout_size(patient: Patient) -> Iterator[Finding]:
+    """Average what is dropped in training over many draws: it must be as large as in eval mode.
+
+    Where the first difference enters: behind a norm, sizes are equal again.
+    """
+    texts = patient.aside()
+    still = patient.record(*texts)
+    at, shares = None, []
+    for seed in range(DRAWS):
+        moved = patient.record(*texts, train=True, seed=seed)
+        if len(moved) != len(still):
+            return
+        if at is None:
+            at = next((k for k in range(len(still)) if _other_input(still[k], moved[k])), None)
+        if at is None:
+            return
+        a, b = still[at].inputs[0], moved[at].inputs[0]
+        if a.shape != b.shape:
+            return
+        shares.append(float((a * b).sum() / a.square().sum()))
+    times = sum(shares) / DRAWS
+    if not 0.5 < times < 2:
+        yield Finding(
+            "dropout_size",
+            f"A batch was read {DRAWS} times in training mode, and in eval mode.",
+            f"On average, numbers are {times:.2g} times as large in training.",
+            still[at].name,
+        )
+
+
+def _other_input(a: Call, b: Call) -> bool:
+    pairs = zip(a.inputs[:1], b.inputs[:1], strict=False)
+    return any(x.dim() > 2 and x.shape == y.shape and differ(x, y) for x, y in pairs)
 
 
 def rows(patient: Patient) -> Iterator[Finding]:

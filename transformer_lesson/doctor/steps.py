@@ -1,7 +1,8 @@
 """Probes: does the optimizer hold what learns, and which gradient does a step really use?"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,13 +11,13 @@ from torch.nn import functional as F
 from transformer_lesson.doctor.evaluation import as_given
 from transformer_lesson.doctor.findings import Finding, Picture
 from transformer_lesson.doctor.nothing_dropped import NoDropout
-from transformer_lesson.doctor.patient import Ids, Patient
+from transformer_lesson.doctor.patient import Ids, Patient, groups_of, weights_of
 
 
 def optimizer(patient: Patient) -> Iterator[Finding]:
     """Compare the optimizer's weights with the model's."""
     (held_by,) = patient.given.need("optimizer")
-    held = {id(p): p for group in held_by.param_groups for p in group["params"]}
+    held = {id(p): p for p in weights_of(held_by)}
     names = {id(p): name for name, p in patient.model.named_parameters()}
     learns = patient.said.get("learns", set(names))
     told = "The optimizer's weights were compared with the model's."
@@ -33,7 +34,7 @@ def optimizer(patient: Patient) -> Iterator[Finding]:
         )
     decayed = [
         names[id(p)]
-        for group in held_by.param_groups
+        for group in groups_of(held_by)
         if group.get("weight_decay")
         for p in group["params"]
         if p.dim() < 2 and id(p) in names
@@ -52,8 +53,7 @@ class _Steps:
 
     def __init__(self, patient: Patient):
         self.patient = patient
-        groups = patient.given.optimizer.param_groups
-        self.weights = [p for group in groups for p in group["params"]]
+        self.weights = weights_of(patient.given.optimizer)
         self.used: list[Tensor | None] = []
         self.rates: list[float] = []
         self.events: list[str] = []
@@ -86,7 +86,7 @@ class _Steps:
         def before_step(*_) -> None:
             """Note the gradient that the step uses."""
             self.events.append("step")
-            self.rates.append(max(g["lr"] for g in self.patient.given.optimizer.param_groups))
+            self.rates.append(_rate_of(self.patient.given.optimizer))
             empty, now = all(p.grad is None for p in self.weights), self.gradient()
             clipped_last = self.clipped is not None and torch.equal(self.clipped, now)
             self.went_on |= self.clipped is not None and not clipped_last
@@ -103,13 +103,33 @@ class _Steps:
             self.clipped = self.gradient()
             return norm
 
-        hook = self.patient.given.optimizer.register_step_pre_hook(before_step)
+        undo = _before_each_step(self.patient.given.optimizer, before_step)
         nn.utils.clip_grad_norm_ = clip
         try:
             yield
         finally:
-            hook.remove()
+            undo()
             nn.utils.clip_grad_norm_ = clip_grad_norm_
+
+
+def _rate_of(optimizer: Any) -> float:
+    groups = groups_of(optimizer) or [vars(optimizer)]
+    return max(float(group.get("lr", group.get("rate", 1.0))) for group in groups)
+
+
+def _before_each_step(optimizer: Any, note: Callable) -> Callable[[], None]:
+    """Call this before each step; return what undoes that."""
+    if isinstance(optimizer, torch.optim.Optimizer):
+        return optimizer.register_step_pre_hook(note).remove
+    own = optimizer.step
+
+    def step(*args, **kwargs):
+        """Note, then step."""
+        note()
+        return own(*args, **kwargs)
+
+    optimizer.step = step
+    return lambda: vars(optimizer).pop("step", None)
 
 
 def step(patient: Patient) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from transformer_lesson.doctor.tensors import differ, gap
 PROMPTS = 8
 NEW = 4
 DRAWS = 3000
+OF_PADDING = ("padding_read", "memory_padding_read", "padding_mask_inverted")
 
 
 def cache(patient: Patient) -> Iterator[Finding]:
@@ -27,7 +28,7 @@ def cache(patient: Patient) -> Iterator[Finding]:
             return cached(*texts).float()
 
     with patient.shaken():
-        texts = patient.texts(2, 9)
+        texts = patient.texts(patient.some(2), 9)
         full, first = patient.logits(*texts), run(texts)
         off = [i for i in range(full.shape[1]) if differ(full[:, i], first[:, i])]
         stale = _stale(patient, run, texts, first, not off)
@@ -38,6 +39,7 @@ def cache(patient: Patient) -> Iterator[Finding]:
                 "cache_differs",
                 "A text was read token by token, and at once.",
                 f"From position {off[0]} on the outputs differ.",
+                apart=OF_PADDING,
             )
         elif patient.pads_left and patient.pad is not None:
             padded = tuple(ids.clone() for ids in texts)
@@ -53,7 +55,7 @@ def cache(patient: Patient) -> Iterator[Finding]:
 
 def _stale(patient: Patient, run, texts: Ids, first: Tensor, sound: bool) -> str:
     """Return how other texts, as long or shorter, disturb what the cache says of these, or ""."""
-    for another in (patient.texts(2, 9), patient.texts(2, 7)):
+    for another in (patient.texts(len(texts[0]), 9), patient.texts(len(texts[0]), 7)):
         try:
             second, expected = run(another), patient.logits(*another)
             again = run(texts)

@@ -90,13 +90,16 @@ def labels(patient: Patient) -> Iterator[Finding]:
         ids = patient.marked()
         _, logits, gradient = asked(patient, *ids)
         live = live_of(gradient)
+        weight = _weights(logits, gradient)
+        faint = live & (weight < 0.05 * weight[live].median())  # a share of smoothing, no label
+        live &= ~faint
         wanted = gradient.argmin(-1).masked_fill(~live, -1)
+        yield from _of_faint_places(patient, ids[-1], faint)
         patient.said |= {"count": int(live.sum()), "first": (logits, wanted)}
         yield from _as_probabilities(patient, logits, gradient, live)
         if wanted.dim() == 2 and len(wanted) == len(ids[-1]):
             yield from _judge(patient, ids, wanted, logits)
-        weight = _weights(logits, gradient)[live]
-        patient.said["weight"] = float(weight.sum())
+        patient.said["weight"] = float(weight[live].sum())
         count, total = patient.said["count"], patient.said["weight"]
         if total > 0.3 * count and count > 5 and "probabilities_as_logits" not in patient.found:
             yield Finding(
@@ -305,6 +308,19 @@ def _shifts(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> list[
             if seen and at:
                 shifts.append(seen[0] - at[0])
     return shifts
+
+
+def _of_faint_places(patient: Patient, text: Tensor, faint: Tensor) -> Iterator[Finding]:
+    """Of places that are asked for nothing and have a gradient: are they those of padding?"""
+    n = faint.shape[1] if faint.dim() == 2 else 0
+    if patient.pad is None or not bool(faint.any()) or text[:, 1 : n + 1].shape != faint.shape:
+        return
+    if bool((text[:, 1 : n + 1][faint] == patient.pad).all()):
+        yield Finding(
+            "padding_in_loss",
+            "The loss's gradient was read.",
+            f"{int(faint.sum())} places of <pad> are asked for no word, and have one all the same.",
+        )
 
 
 def _of_other_rows(text: Tensor, wanted: Tensor) -> Iterator[Finding]:

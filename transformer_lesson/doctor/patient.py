@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cosine_similarity, embedding
 
 from transformer_lesson.doctor.tensors import are_ids, differ, logits_of, noise_like, tensors_in
+from transformer_lesson.doctor.watching import Lookups
 
 Ids = tuple[Tensor, ...]
 KINDS = ("causal", "translator", "encoder")
@@ -409,10 +410,10 @@ class Patient:
                 found.append(call)
         return found
 
-    def reads(self, *texts: Tensor) -> list[tuple[nn.Embedding, Tensor]]:
-        """Return which embeddings read which ids."""
+    def reads(self, *texts: Tensor) -> list[tuple[nn.Embedding | Tensor, Tensor]]:
+        """Return which embeddings read which ids; where none does, which plain tensors."""
         tables = [one for one in self.model.modules() if isinstance(one, nn.Embedding)]
-        reads: list[tuple[nn.Embedding, Tensor]] = []
+        reads: list[tuple[nn.Embedding | Tensor, Tensor]] = []
 
         def note(module, args, kwargs, output) -> None:
             """Note the ids that a table reads."""
@@ -420,31 +421,52 @@ class Patient:
             if ids is not None and _are_rows(module.weight, ids, output):
                 reads.append((module, ids.detach().clone()))
 
+        def note_rows(table: Tensor, ids: Tensor, rows: Tensor) -> None:
+            """Note the ids that are looked up in a tensor."""
+            if _are_rows(table, ids, rows):
+                reads.append((table, ids.detach().clone()))
+
         with self.hooked(note, tables):
             self.logits(*texts)
+        if not reads:
+            with Lookups(note_rows):
+                self.logits(*texts)
         return reads
 
-    def tables_of(self, ids: Tensor, *texts: Tensor) -> list[nn.Embedding]:
-        """Return the embeddings that read just these ids."""
+    def tables_of(self, ids: Tensor, *texts: Tensor) -> list[nn.Embedding | Tensor]:
+        """Return the embeddings, or plain tensors, in which just these ids are looked up."""
         return list({table: None for table, read in self.reads(*texts) if are_ids(read, ids)})
 
     @contextmanager
     def another_vector(
-        self, tables: Sequence[nn.Embedding], token: int, ids: Tensor
+        self, tables: Sequence[nn.Embedding | Tensor], token: int, ids: Tensor
     ) -> Iterator[None]:
         """Let these tables return another vector for a token wherever they read these ids.
 
         The tables stay: a head may be tied to one, or a decoder begin with <pad>.
         """
 
-        def change(module, args, kwargs, output) -> Tensor | None:
+        places = {table.data_ptr() for table in tables if torch.is_tensor(table)}
+
+        def other(table: Tensor, read: Tensor, rows: Tensor) -> Tensor | None:
             """Return other vectors for the token."""
-            read = next(tensors_in((args, kwargs)))
             if not are_ids(read, ids):
                 return None
-            noise = torch.randn(output.shape[-1], generator=torch.Generator().manual_seed(5))
-            spread = 2 * float(module.weight.float().std())
-            return torch.where((read == token)[..., None], (noise * spread).to(output), output)
+            noise = torch.randn(rows.shape[-1], generator=torch.Generator().manual_seed(5))
+            spread = 2 * float(table.detach().float().std())
+            return torch.where((read == token)[..., None], (noise * spread).to(rows), rows)
 
-        with self.hooked(change, tables):
-            yield
+        def change(module, args, kwargs, output) -> Tensor | None:
+            """Let a module return them."""
+            return other(module.weight, next(tensors_in((args, kwargs))), output)
+
+        def change_rows(table: Tensor, read: Tensor, rows: Tensor) -> Tensor | None:
+            """Let a lookup return them."""
+            return other(table, read, rows) if table.data_ptr() in places else None
+
+        if places:
+            with Lookups(change_rows):
+                yield
+        else:
+            with self.hooked(change, tables):
+                yield

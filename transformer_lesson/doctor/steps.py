@@ -222,7 +222,7 @@ def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) 
         "What the second step's gradient is made of",
     )
     parts = f"The second step's is {first:.2f} of the first batch's and {second:.2f} of its own."
-    if left_over and second > 0.3:
+    if left_over and second > 0.1 * first:
         yield Finding("zero_grad_forgotten", told, parts, picture=picture)
     elif first > 0.5 and _alike(used[1], both[0]) > 0.99:
         yield Finding("stale_gradient", told, parts, picture=picture)

@@ -1,5 +1,6 @@
 """Watches PyTorch's functions while a model runs: softmaxes, products and factors."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -64,6 +65,28 @@ class LossReads(TorchFunctionMode):
         if getattr(function, "__name__", "") in self.NAMES:
             self.read.append(args[0] if args else kwargs["input"])
         return function(*args, **kwargs)
+
+
+class Lookups(TorchFunctionMode):
+    """Shows a function what code without modules looks up, as in `table[ids]`.
+
+    Args:
+        change: gets table, ids and rows; returns other rows, or `None` to leave them.
+    """
+
+    def __init__(self, change: Callable[[Tensor, Tensor, Tensor], Tensor | None]):
+        super().__init__()
+        self.change = change
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Call the function; of a lookup, return what `change` makes of it."""
+        result = function(*args, **(kwargs or {}))
+        if function is Tensor.__getitem__ and torch.is_tensor(args[1]):
+            table, ids = args
+            if table.dim() == 2 and table.is_floating_point() and ids.dtype == torch.int64:
+                changed = self.change(table, ids, result)
+                return result if changed is None else changed
+        return result
 
 
 class Watch(TorchFunctionMode):

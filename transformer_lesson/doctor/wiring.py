@@ -223,7 +223,8 @@ def _tie(patient: Patient) -> Iterator[Finding]:
     size = patient.logits(*texts).shape[-1]
     called = [call.module for call in patient.record(*texts)]
     heads = [one for one in called if isinstance(one, nn.Linear) and one.out_features == size][-1:]
-    for table in patient.tables_of(texts[-1], *texts):
+    tables = patient.tables_of(texts[-1], *texts)
+    for table in (one for one in tables if isinstance(one, nn.Embedding)):
         for head in heads:
             alike = table.weight.shape == head.weight.shape
             if alike and table.weight.data_ptr() != head.weight.data_ptr():

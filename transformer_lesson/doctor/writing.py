@@ -10,7 +10,7 @@ from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
 from transformer_lesson.doctor.tensors import differ, gap
 
-PROMPTS = 8
+PROMPTS = 24
 NEW = 4
 DRAWS = 3000
 OF_PADDING = ("padding_read", "memory_padding_read", "padding_mask_inverted")

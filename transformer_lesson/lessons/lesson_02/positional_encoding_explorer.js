@@ -126,8 +126,7 @@ function drawDials(group, { speeds, chosen, page, x, y, radius, beside, room }) 
     ...(beside ? { x: x(i) + radius + 10, y: y(i) + 22, class: "number strong" } :
       { x: x(i), y: y(i) + radius + 17, class: "number middle" }) }));
   const words = beside ? speeds.flatMap((speed, i) => [
-    [`hand ${i}: dimensions ${2 * i}, ${2 * i + 1}`, i, -14],
-    [`around in ${period(speed)}`, i, 4]]) : [];
+    [`dimensions ${2 * i}, ${2 * i + 1}`, i, -14], [`around in ${period(speed)}`, i, 4]]) : [];
   put.label(group, "words", words, ([text, i, dy]) =>
     [text, x(i) + radius + 10, y(i) + dy, "small"]);
 }

@@ -13,36 +13,39 @@ WINDOW = 10  # steps averaged for one point
 
 
 def shares_right(
-    title: str, right: Mapping[str, int], total: int, level: tuple[str, float]
+    title: str,
+    right: Mapping[str, int],
+    total: int,
+    levels: Mapping[str, float],
+    others: Mapping[str, Sequence[float]],
 ) -> Figure:
     """Return a row for each run: the share of words that are right, with its 95 % interval.
 
-    The interval is that of drawing words; what other runs would give isn't in it.
+    The interval is that of drawing words; how runs differ, the further runs show.
 
     Args:
         title: the claim that the figure supports.
         right: by name, from top to bottom, how many words are right.
         total: how many were asked.
-        level: a share to compare with, and its name.
+        levels: shares to compare with, by name.
+        others: by name, the shares of further runs.
     """
     told = ", ".join(f"{name} {n / total:.2f}" for name, n in right.items())
-    made, axes = figure(
-        title, f"Share of {total:,} words right: {told}. {level[0]}: {level[1]:.2f}.", 7.5, 2.6
-    )
-    axes.axvline(level[1], color=INK, linewidth=1, linestyle="--")
-    axes.text(level[1] - 0.01, 2.5, level[0], color=INK, fontsize=9, ha="right", va="center")
-    for y, n in enumerate(right.values()):
+    marks = ", ".join(f"{name}: {share:.2f}" for name, share in levels.items())
+    made, axes = figure(title, f"Share of {total:,} words right: {told}. {marks}.", 7.5, 2.9)
+    for name, share in levels.items():
+        axes.axvline(share, color=INK, linewidth=1, linestyle="--")
+        axes.text(share, -0.6, name, color=INK, fontsize=9, ha="center", va="bottom")
+    for y, (name, n) in enumerate(right.items()):
+        runs = [n / total, *others[name]]
         axes.hlines(y, *wilson(n, total), color=COLORS[0], linewidth=6, alpha=0.3)
         axes.plot(n / total, y, "o", color=COLORS[0], markersize=6)
-        beyond = n / total < level[1]
-        axes.text(
-            n / total + (0.02 if not beyond else -0.02), y, f"{n / total:.2f}",
-            ha="left" if not beyond else "right", va="center", fontsize=9,
-        )  # fmt: skip
+        axes.plot(others[name], [y] * len(others[name]), "|", color=COLORS[1], markersize=11)
+        axes.text(max(runs) + 0.02, y, f"{n / total:.2f}", va="center", fontsize=9)
     axes.set(xlim=(0, 1), ylim=(len(right) - 0.5, -0.5))
-    axes.set_xlabel(f"share right of {total:,} words; one run each; bar: 95 % interval")
+    axes.set_xlabel(f"share right of {total:,} words; bar: 95 % interval; lines: two more runs")
     axes.set_yticks(range(len(right)), [printable(name) for name in right], fontsize=9)
-    made.subplots_adjust(left=0.25, right=0.95, bottom=0.2, top=0.85)
+    made.subplots_adjust(left=0.27, right=0.95, bottom=0.19, top=0.8)
     return made
 
 

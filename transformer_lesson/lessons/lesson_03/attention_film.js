@@ -29,7 +29,7 @@ function drawFilm(state, page) {
   const left = wide ? width * 0.52 : width;
   drawFilmedLooks(layer(svg, "looks"), state, now, left);
   const points = (name) => frames.map((one) => [one.step, one[name]]);
-  const curves = [["loss", "loss of a batch", 0], ["right", "articles right, of 1", 1]];
+  const curves = [["loss", "loss of a batch", 0], ["right", "share of articles right", 1]];
   const end = drawCurves(layer(svg, "curves"), curves.map(([name, heading, look]) => ({
     heading, log: false, high: 92, curves: [{ name, look, points: points(name) }] })), {
     x: wide ? left + 24 : 0, y: wide ? 0 : FILM.high, width: wide ? width - left - 24 : width,
@@ -47,6 +47,7 @@ function drawFilmedLooks(group, { words, asking }, now, width) {
   const across = (i) => (i + 0.5) * apart;
   const arcs = asking.flatMap((from, side) => now.weights[side].map((weight, to) => ({
     from, to, side, weight, key: `${side}.${to}` })));
+  const aside = (right) => (right ? 1 : -1) * Math.min(30, 0.27 * apart);  // off the arcs' ends
   const edge = (side) => middle + (side ? 20 : -20);
   put.path(group, "arcs", arcs.filter(({ from, to }) => from !== to), ({ from, to, side, weight }) => {
     const high = Math.min(middle - 52, 30 + 26 * Math.abs(to - from));
@@ -66,7 +67,7 @@ function drawFilmedLooks(group, { words, asking }, now, width) {
     `where the ${side ? "second" : "first"} “${words[place]}” looks`, 4,
     side ? FILM.high - 6 : 14, "strong", { fill: side ? "var(--query)" : "var(--key)" }]);
   put.text(group, "numbers", arcs, ({ to, side, weight, from }) => [
-    weight.toFixed(2), across(to), middle + (side ? 38 : -28), weight > 0.5 ? "strong middle halo" :
+    weight.toFixed(2), across(to) + aside(to > from), middle + (side ? 38 : -28), weight > 0.5 ? "strong middle halo" :
       "small middle halo", told(`${filmAsks(words, side)} gives “${words[to]}” ${weight.toFixed(2)}` +
       `${to === from ? ", itself" : ""}`, `look${side}-${to}`)], "key");
 }

@@ -1,72 +1,53 @@
-"""One picture: where heads look, beside what their absence costs.
+"""One picture: what the absence of heads costs, in two rows of cases.
 
 Short because there is a single figure.
 """
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.axes import Axes
+import numpy as np
 
 from transformer_lesson.figures.plots import COLORS, Figure, figure
 from transformer_lesson.intervals import wilson
 
-Shares = Mapping[str, tuple[int, int]]
 
-
-def looks_and_needs(
+def with_and_without(
     title: str,
-    looks: tuple[str, Shares],
-    needs: tuple[str, Mapping[str, Shares]],
-    part: tuple[str, Mapping[str, Shares]],
+    cases: Sequence[str],
+    right: Mapping[str, Sequence[int]],
+    of: int,
+    lines: Mapping[str, int],
 ) -> Figure:
-    """Return two panels of shares: a row for each name, a dot, and its 95 % interval as a bar.
-
-    The second panel's rows come in groups, each under its heading, and have another dot, below,
-    for a part of what is counted.
+    """Return a row for each case, with a dot and its 95 % interval for each of two conditions.
 
     Args:
         title: the claim that the figure supports.
-        looks: what the first panel's shares are, and by name, from top to bottom, (count, of).
-        needs: the same for the second panel, by group.
-        part: the same for its other dots, with the same groups and names.
+        cases: the rows, from top to bottom.
+        right: two conditions, by name: how many are right in each case.
+        of: how many were asked.
+        lines: marked counts, by name.
     """
-    told = [f"{looks[0]}: {_listed(looks[1])}"]
-    for heading, groups in (needs, part):
-        told += [f"{heading}, {group}: {_listed(shares)}" for group, shares in groups.items()]
-    picture, panels = figure(title, f"{title}. {'; '.join(told)}.", 9.0, 3.9, columns=2)
-    _panel(panels[0], looks[0], list(looks[1]))
-    _dots(panels[0], 0, looks[1], COLORS[0])
-    _panel(panels[1], needs[0], [row for name, group in needs[1].items() for row in (name, *group)])
-    first = 0
-    for group, shares in needs[1].items():
-        panels[1].get_yticklabels()[first].set(fontweight="bold", fontsize=9)
-        _dots(panels[1], first + 1, shares, COLORS[1])
-        _dots(panels[1], first + 1, part[1][group], COLORS[2], lower=0.3)
-        first += 1 + len(shares)
-    for i, (name, groups) in enumerate((("all", needs[1]), part)):
-        _, of = next(iter(next(iter(groups.values())).values()))
-        look = {"color": COLORS[1 + i], "va": "center", "fontsize": 9}
-        panels[1].text(0.03, 0.9 + 0.7 * i, f"{name} ({of})", **look)
-    picture.subplots_adjust(left=0.08, right=0.97, bottom=0.14, top=0.83, wspace=0.95)
-    return picture
-
-
-def _listed(shares: Shares) -> str:
-    return ", ".join(f"{name} {n / of:.2f}" for name, (n, of) in shares.items())
-
-
-def _panel(axes: Axes, heading: str, names: Sequence[str]) -> None:
-    """Set up a panel of shares with a row for each name, the first on top."""
-    axes.set(xlim=(0, 1), ylim=(len(names) - 0.5, -0.5), xlabel="share; bar: 95 % interval")
-    axes.set_yticks(range(len(names)), names)
+    listed = [
+        f"{name}: " + ", ".join(f"{case} {n}" for case, n in zip(cases, counts, strict=True))
+        for name, counts in right.items()
+    ]
+    picture, axes = figure(title, f"{title}. Right, of {of}: {'; '.join(listed)}.", 8.0, 3.6)
+    apart = max(range(len(cases)), key=lambda y: abs(np.subtract(*(c[y] for c in right.values()))))
+    for name, x in lines.items():
+        axes.axvline(x, linestyle=":", color="gray")
+        axes.text(x, -0.75, f"{name}: {x}", ha="center", fontsize=9)
+    for (name, counts), color, off in zip(right.items(), COLORS, (-0.12, 0.12), strict=False):
+        for y, count in enumerate(counts):
+            low, high = (of * share for share in wilson(count, of))
+            axes.hlines(y + off, low, high, color=color, linewidth=5, alpha=0.3)
+        rows = [y + off for y in range(len(counts))]
+        axes.plot(counts, rows, "o", color=color, markersize=6, clip_on=False)
+        look = {"color": color, "va": "center", "fontsize": 10}
+        axes.text(counts[apart] + 0.075 * of, apart + off, name, **look)
+    axes.set(xlim=(0, of), ylim=(len(cases) - 0.5, -0.6))
+    axes.set_xlabel(f"articles right, of {of}; bar: 95 % interval")
+    axes.set_yticks(range(len(cases)), cases)
     axes.tick_params(axis="y", length=0)
-    axes.set_title(heading, fontsize=10)
     axes.grid(axis="x", alpha=0.3)
-
-
-def _dots(axes: Axes, first: int, shares: Shares, color: str, lower: float = 0) -> None:
-    """Draw a dot and its interval for each share from this row on, a bit below it for a part."""
-    for y, (n, of) in enumerate(shares.values(), first):
-        axes.hlines(y + lower, *wilson(n, of), color=color, linewidth=3 if lower else 6, alpha=0.3)
-        size = 4 if lower else 6
-        axes.plot(n / of, y + lower, "o", color=color, markersize=size, clip_on=False)
+    picture.subplots_adjust(left=0.33, right=0.8, bottom=0.15, top=0.8)
+    return picture

@@ -40,6 +40,30 @@ def sentences(n: int, seed: int) -> tuple[list[Begun], list[Begun]]:
     return tuple(map(list, zip(*found.values(), strict=True)))
 
 
+def with_another_verb(begun: list[Begun], seed: int) -> list[Begun]:
+    """Return the sentences with another German verb, one that never goes with the half that is due.
+
+    Args:
+        begun: sentences whose verb has two parts, as `sentences` returns them.
+        seed: of the random verbs.
+    """
+    draw = Random(seed)
+    halves_of, plurals = {}, {}
+    for verb in TWO_PARTS:
+        halves_of.setdefault(verb.german, set()).add(verb.particle)
+        plurals[verb.german_plural] = verb.german
+    changed = []
+    for one in begun:
+        words = one.german.split()
+        at = next(i for i, word in enumerate(words) if word in halves_of or word in plurals)
+        other = draw.choice([verb for verb, halves in halves_of.items() if one.due not in halves])
+        if words[at] in plurals:
+            other = next(plural for plural, verb in plurals.items() if verb == other)
+        words[at] = other
+        changed.append(one._replace(german=" ".join(words)))
+    return changed
+
+
 def _begun(clause: Clause, verb: Verb) -> Begun:
     english, german, *_ = in_both_languages(Sentence(clause._replace(verb=verb), ""))
     words = german.split()

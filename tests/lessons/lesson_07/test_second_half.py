@@ -1,0 +1,24 @@
+"""Sentences that wait for a second half, with a verb of either language exchanged."""
+
+from transformer_lesson.lessons.lesson_07.second_half import (
+    TWO_PARTS,
+    sentences,
+    with_another_verb,
+)
+
+
+def test_another_verb_never_takes_the_half_that_is_due_and_keeps_its_number():
+    two_parts, _ = sentences(60, seed=5)
+    takes, plural = {}, {}
+    for verb in TWO_PARTS:
+        for form in (verb.german, verb.german_plural):
+            takes.setdefault(form, set()).add(verb.particle)
+            plural[form] = form == verb.german_plural
+    changed = with_another_verb(two_parts, seed=5)
+    assert len(changed) == 60
+    for before, after in zip(two_parts, changed, strict=True):
+        assert (before.english, before.due) == (after.english, after.due)
+        words = zip(before.german.split(), after.german.split(), strict=True)
+        ((old, new),) = [pair for pair in words if pair[0] != pair[1]]
+        assert before.due in takes[old] and before.due not in takes[new]
+        assert plural[old] == plural[new]

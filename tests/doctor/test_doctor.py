@@ -168,6 +168,7 @@ def test_bad_input_is_one_sentence(wrong, sentence):
 def test_a_report_in_a_notebook_shows_the_smallest_example_and_runs_nothing():
     page = examine(**script("off by one"))._repr_html_()
     assert "blocks.0 (Block)" in page and "<svg role='img' aria-label=" in page
+    assert "■</span> an output at an earlier position moves" in page
     hostile = Finding("unused_parameters", "<script>alert(1)</script>", where="<b>")
     report = examine(nn.Embedding(9, 9), torch.arange(8).view(2, 4))
     report.causes = [hostile]

@@ -34,7 +34,7 @@ PLACE = {code: place for place, code in enumerate(CATALOG)}
 
 
 class Picture(NamedTuple):
-    """The smallest example as numbers: a grid of who sees whom, bars, or a line."""
+    """The smallest example as numbers: a grid of who moves whom, bars, or a line."""
 
     kind: str
     data: Any

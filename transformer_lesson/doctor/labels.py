@@ -252,7 +252,7 @@ def _judge(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> Iterat
         if shift != 1:
             code = "labels_not_shifted" if shift < 1 else "labels_shifted_twice"
             picture = Picture(
-                "grid", _grid(text, wanted), "Which token (row) each position is asked for"
+                "asked", _grid(text, wanted), "Which token (row) each position is asked for"
             )
             yield Finding(
                 code,

@@ -119,21 +119,47 @@ def _cause(finding: Finding, place: int) -> str:
 
 def draw(picture: Picture) -> str:
     """Return a picture as SVG, with its title as its text alternative."""
-    width, height, marks = {"grid": _grid, "bars": _bars, "line": _line}[picture.kind](picture.data)
+    kinds = {"grid": _grid, "asked": _asked, "bars": _bars, "line": _line}
+    width, height, marks = kinds[picture.kind](picture.data)
     title = html.escape(picture.title)
     return (
         f"<figure style='margin: 6px 0'><figcaption><small>{title}</small></figcaption>"
         f"<svg role='img' aria-label='{title}' width='{width}' height='{height}' "
-        f"viewBox='0 0 {width} {height}' font-size='11' fill='currentColor'>{marks}</svg></figure>"
+        f"viewBox='0 0 {width} {height}' font-size='11' fill='currentColor'>{marks}</svg>"
+        f"{_legend(picture)}</figure>"
     )
 
 
-def _grid(rows: list[list[bool]]) -> tuple[int, int, str]:
-    """Draw who moves whom: what lies below the diagonal is the future."""
+def _legend(picture: Picture) -> str:
+    """Return what the colors of a grid of moves mean; other pictures have one color."""
+    if picture.kind != "grid":
+        return ""
+    places = [(j, i) for j, row in enumerate(picture.data) for i, moves in enumerate(row) if moves]
+    entries = {
+        "fault": (any(j > i for j, i in places), "an output at an earlier position moves"),
+        "well": (any(j <= i for j, i in places), "its own output moves, or a later one"),
+    }
+    named = (
+        f"<span style='color: {COLORS[kind]}'>■</span> {means}"
+        for kind, (drawn, means) in entries.items()
+        if drawn
+    )
+    return f"<div><small>{' &nbsp; '.join(named)}</small></div>"
+
+
+def _asked(rows: list[list[bool]]) -> tuple[int, int, str]:
+    """Draw which token each position is asked for: in one color, as none is right by itself."""
+    return _grid(rows, ("suspect", "suspect"))
+
+
+def _grid(
+    rows: list[list[bool]], kinds: tuple[str, str] = ("fault", "well")
+) -> tuple[int, int, str]:
+    """Draw who moves whom: what lies below the diagonal is the future, in the first color."""
     marks = []
     for j, row in enumerate(rows):
         for i, moves in enumerate(row):
-            color = (COLORS["fault"] if j > i else COLORS["well"]) if moves else "none"
+            color = COLORS[kinds[j <= i]] if moves else "none"
             marks.append(
                 f"<rect x='{(i + 1) * CELL}' y='{(j + 1) * CELL}' width='{CELL - 1}' "
                 f"height='{CELL - 1}' fill='{color}' stroke='gray' stroke-width='.5'/>"

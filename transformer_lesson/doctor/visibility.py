@@ -79,7 +79,8 @@ def _below(seen: Tensor, prefix: int = 0) -> Tensor:
 
 
 def _grid(seen: Tensor) -> Picture:
-    return Picture("grid", seen.tolist(), "Which token (row) moves which output (column)")
+    title = f"In a text of {len(seen)} tokens: which token (row) moves which output (column)"
+    return Picture("grid", seen.tolist(), title)
 
 
 def _in_other_cases(patient: Patient, texts: Ids) -> Iterator[Finding]:

@@ -36,16 +36,16 @@ def _both(measure: Callable[[dict], str]) -> Callable[[dict, dict], str]:
     return lambda sick, right: f"sick: {measure(sick)}\nhealthy: {measure(right)}"
 
 
-def start(names: dict) -> tuple[dict[str, Tensor], Tensor]:
+def start(names: dict, seed: int = 0) -> tuple[dict[str, Tensor], Tensor]:
     """Return the weights before training and the ids of some texts."""
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     weights = names["new_weights"]()
     return weights, names["batch_of"](names["TEXTS"][::EVERY])
 
 
-def initial_loss(names: dict) -> float:
+def initial_loss(names: dict, seed: int = 0) -> float:
     """Return the loss of some texts before training, in nats."""
-    weights, ids = start(names)
+    weights, ids = start(names, seed)
     logits = names["logits_of"](ids, weights)
     return float(names["shifted_loss"](logits, ids, names["PAD"]).detach())
 

@@ -8,6 +8,7 @@ from matplotlib.patches import Rectangle
 from transformer_lesson.checkpoints.layer_by_layer import Comparison
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, curves, figure, heatmap
 
+Cost = tuple[float, float, float]
 LEVEL = "#c5d2de"
 INK = "#22303c"
 
@@ -211,25 +212,38 @@ def scores_of_heads(title: str, scores, framed: Sequence[tuple[int, int]]) -> Fi
     return picture
 
 
-def cost_of_blocks(title: str, costs: Sequence[tuple[float, float, float]], part: str) -> Figure:
-    """Return a bar for each block: how much the loss rises without a part of it.
+def cost_of_blocks(
+    title: str, zeroed: Sequence[Cost], part: str, as_mean: Sequence[Cost]
+) -> Figure:
+    """Return a bar for each block, the rise of the loss without a part, and a dot for the control.
 
     Args:
         title: the claim that the figure supports.
-        costs: of each block mean, lower and upper end of the interval, in nats a token.
+        zeroed: of each block mean, lower and upper end of the interval, in nats a token.
         part: what is taken out, in words.
+        as_mean: the same, with the part's mean over all tokens in place of zero.
     """
-    means, lows, highs = map(list, zip(*costs, strict=True))
-    worst = sorted(range(len(means)), key=lambda i: (-means[i], i))[:3]
-    told = ", ".join(f"block {i} {means[i]:+.2f}" for i in worst)
+
+    def told(costs) -> str:
+        """Name the three blocks that cost most."""
+        worst = sorted(range(len(costs)), key=lambda i: (-costs[i][0], i))[:3]
+        return ", ".join(f"block {i} {costs[i][0]:+.2f}" for i in worst)
+
     alt = (
-        f"Rise of the loss without the {part} of one block, for {len(means)} blocks. The most: "
-        f"{told}. Lines show 95 % intervals."
+        f"Rise of the loss without the {part} of one block, for {len(zeroed)} blocks. Zeroed, the "
+        f"most: {told(zeroed)}. With its mean in its place: {told(as_mean)}. Lines show 95 % "
+        "intervals."
     )
     picture, axes = figure(title, alt, width=7.4, height=2.8)
+    means, lows, highs = zip(*zeroed, strict=True)
     places = range(len(means))
-    axes.bar(places, means, color=COLORS[0])
+    axes.bar(places, means, color=COLORS[0], label="zero in its place")
     axes.vlines(places, lows, highs, color=INK, linewidth=1.0)
+    means, lows, highs = zip(*as_mean, strict=True)
+    beside = [place + 0.25 for place in places]
+    axes.plot(beside, means, "o", color=COLORS[1], markersize=4, label="its mean in its place")
+    axes.vlines(beside, lows, highs, color=COLORS[1], linewidth=1.0)
     axes.set(xlabel=f"block without its {part}", ylabel="nats a token more")
     axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend()
     return picture

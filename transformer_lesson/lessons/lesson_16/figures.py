@@ -1,6 +1,6 @@
 """Stored runs of comparisons and rewards, a line or a dot for each seed; what an adapter adds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -61,19 +61,21 @@ def comparisons(
     return picture
 
 
-def sharpened(ks: Sequence[int], before: Sequence[float], after: Sequence[float]) -> Figure:
-    """Return pass@k over k, before and after rewards."""
+def sharpened(ks: Sequence[int], curves: Mapping[str, Sequence[float]]) -> Figure:
+    """Return pass@k over k, a line for each of three models, the control dashed.
+
+    Args:
+        ks: numbers of draws.
+        curves: pass@k by model: after rewards, before, and before without smoothing.
+    """
     title = "What 64 draws could do before, one draw does now"
-    alt = (
-        f"pass@k over k from {ks[0]} to {ks[-1]}. Before: from {before[0]:.2f} up to "
-        f"{before[-1]:.2f}. After: from {after[0]:.2f} up to {after[-1]:.2f}."
-    )
+    told = [f"{name}: from {line[0]:.2f} up to {line[-1]:.2f}" for name, line in curves.items()]
+    alt = f"pass@k over k from {ks[0]} to {ks[-1]}. {'; '.join(told)}."
     picture, axes = figure(title, alt)
-    for shares, name, color in (
-        (before, "before rewards", COLORS[1]),
-        (after, "after rewards", COLORS[0]),
+    for i, ((name, shares), dashes) in enumerate(
+        zip(curves.items(), ("-", "-", "--"), strict=True)
     ):
-        axes.plot(ks, shares, "o-", color=color, label=name)
+        axes.plot(ks, shares, f"o{dashes}", color=COLORS[min(i, 1)], label=name, markersize=4)
     axes.set(xlabel="k, draws (log)", ylabel="pass@k", xscale="log", ylim=(0, 1.03))
     axes.set_xticks(ks, ks)
     axes.minorticks_off()
@@ -92,12 +94,16 @@ def waits(curves: Sequence[Sequence[float]]) -> Figure:
         f"seed {seed}: {mean[0]:.2f} in the first ten steps, {mean[-1]:.2f} in the last"
         for seed, mean in enumerate(means)
     ]
-    alt = f"Mean reward over {len(curves[0])} steps, ten at a time. {'; '.join(told)}."
-    picture, axes = figure("By step 120, two of three have taken off", alt, 6.0, 2.6)
+    alt = f"Mean reward of each step, ten at a time. {'; '.join(told)}."
+    picture, axes = figure(
+        "All three take off, after a hundred steps with little reward", alt, 6.0, 2.6
+    )
     for seed, (run, color) in enumerate(zip(means, COLORS, strict=False)):
         steps = [10 * i + 5 for i in range(len(run))]
         axes.plot(steps, run, "o-", color=color, markersize=3.5, label=f"seed {seed}")
-    axes.set(xlabel="step", ylabel="mean reward", xlim=(0, len(curves[0])), ylim=(-0.03, 1.03))
+    axes.set(
+        xlabel="step", ylabel="mean reward", xlim=(0, max(map(len, curves))), ylim=(-0.03, 1.03)
+    )
     axes.legend(fontsize=8)
     return picture
 

@@ -1,5 +1,7 @@
 """Real models in our modules: the library's numbers, and answers that make sense."""
 
+import time
+
 import pytest
 import torch
 import transformers
@@ -120,3 +122,35 @@ def test_rxnmapper_gives_the_librarys_outputs():
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(weights("RXNMapper")).eval()
     comparison = compare_layers(ours, theirs, torch.arange(11, 40)[None], quiet=True)
     assert comparison.first is None and len(comparison.layers) == 3 * 12 + 3
+
+
+@pytest.fixture(scope="module")
+def gemma():
+    path = weights("Gemma")
+    return from_pretrained(path), read_tokenizer(path)
+
+
+@pytest.mark.everything
+@needs_weights("Gemma")
+@torch.no_grad()
+def test_gemma_gives_the_librarys_logits_past_its_window_too(gemma):
+    ours, words = gemma
+    path = weights("Gemma")
+    options = {"gguf_file": path.name, "dtype": torch.float32}
+    theirs = transformers.Gemma3ForCausalLM.from_pretrained(path.parent, **options).eval()
+    ids = torch.tensor([words.start("To peel a peach, drop it into boiling water. Ça va? 日本")])
+    expected = theirs(ids).logits
+    assert (ours(ids) - expected).abs().max() < 5e-6 * expected.abs().max()
+    ids = ids.repeat(1, 40)[:, :540]
+    expected = theirs(ids, logits_to_keep=1).logits
+    assert (ours(ids, last_only=True) - expected).abs().max() < 5e-6 * expected.abs().max()
+
+
+@needs_weights("Gemma")
+def test_gemma_is_here_within_ten_seconds_of_the_processor_and_continues_a_list():
+    start = time.process_time()
+    path = weights("Gemma")
+    model, words = from_pretrained(path), read_tokenizer(path)
+    assert time.process_time() - start < 10
+    written = generate(model, words.start("Monday, Tuesday, Wednesday,"), 3, eos_id=None)
+    assert words.decode(written.ids[0]).startswith(" Thursday, Friday")

@@ -14,7 +14,7 @@ from transformer_lesson.checkpoints import weights as module
 from transformer_lesson.checkpoints.weights import ACCEPT, File, Weights, absent, main, weights
 
 PAGE = (
-    "<style>h1 {}</style><p>menu</p><article><h1>Terms of <b>Use</b></h1>"
+    "<style>h1 {}</style><p>menu</p><article><li>home</li><h1>Terms of <b>Use</b></h1>"
     + "".join(
         f"<p>{i}. You may, &amp; must not, do <a href='/x'>this\n{i}</a>.</p>\n" for i in range(40)
     )
@@ -89,7 +89,7 @@ def test_accepted_terms_bring_the_parts_which_become_one_file(
     assert "Terms of Use\n0. You may, & must not, do this 0.\n" in said
     assert "22. You may" in said and "23. You may" not in said  # the title is the first of 24 lines
     assert f"These are 24 of 41 lines. All of them: {place / 'TERMS.html'}" in said
-    assert "menu" not in said and "footer" not in said and "h1" not in said
+    assert "menu" not in said and "home" not in said and "footer" not in said and "h1" not in said
     assert said.index("license: Terms of Use") < said.index("0. You may") < said.index(ACCEPT)
     assert "https://owner.example/terms" in said
     assert fetched.asked == ["stand-in==1.0", "stand-in-0==1.0", "stand-in-1==1.0"]

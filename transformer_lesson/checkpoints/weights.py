@@ -334,6 +334,8 @@ class _Text(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
         self.in_article |= tag == "article"
+        if tag == "h1":
+            self.blocks.clear()  # what was before the title leads elsewhere
         if tag in BLOCKS and self.in_article:
             self.in_block = True
             self.blocks.append("")

@@ -9,7 +9,14 @@ from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 
 def small_gemma() -> DecoderOnlyTransformer:
-    sizes = {"vocab_size": 31, "d_model": 10, "n_heads": 4, "n_layers": 3, "d_ff": 14, "max_len": 40}
+    sizes = {
+        "vocab_size": 31,
+        "d_model": 10,
+        "n_heads": 4,
+        "n_layers": 3,
+        "d_ff": 14,
+        "max_len": 40,
+    }
     gemma = {"norm_position": "both", "activation": "geglu", "positions": "rotary", "norm": "rms"}
     gemma |= {"norm_epsilon": 1e-6, "n_kv_heads": 2, "head_size": 6, "qk_norm": "head"}
     gemma |= {"attention_window": 5, "layers_without_window": (2,), "rotary_base": 1e6}

@@ -149,3 +149,36 @@ def lookers(title: str, share: torch.Tensor) -> Figure:
     picture.colorbar(image, ax=axes, label="share of attention")
     axes.set(xlabel="block", ylabel="head", yticks=range(share.size(1)))
     return picture
+
+
+def by_position(
+    title: str, rises: Mapping[str, Sequence[float]], window: int = 512, run: int = 64
+) -> Figure:
+    """Return how much higher the loss is along a text, for each change of a model.
+
+    Args:
+        title: the claim that the figure supports.
+        rises: by change, the mean rise of each run of tokens.
+        window: where a window begins to hide tokens.
+        run: tokens of a run.
+    """
+    picture, axes = figure(title, "", 8.2, 3.5)
+    picture.subplots_adjust(right=0.71)
+    details = []
+    for i, (name, values) in enumerate(rises.items()):
+        middles = [run * (j + 0.5) for j in range(len(values))]
+        axes.plot(
+            middles, values, STYLES[i % 4] + "o", ms=4, color=COLORS[i], label=printable(name)
+        )
+        near, far = values[: window // run], values[window // run :]
+        details.append(f"{name}: {fmean(near):+.2f} up to token {window}, {fmean(far):+.2f} after")
+    picture.alt = f"Rise of the loss along {run * len(values)} tokens. {'; '.join(details)}."
+    axes.text(window, 0.97, " the window begins to hide tokens", va="top", fontsize=9,
+              transform=axes.get_xaxis_transform())  # fmt: skip
+    axes.set(xlabel="position in the text, in tokens", ylabel="rise in nats per token")
+    axes.set_xticks(range(0, run * len(values) + 1, 256))
+    axes.grid(axis="y", alpha=0.3)
+    name_lines(axes)
+    axes.axvline(window, color="black", lw=0.8, ls=":")
+    axes.axhline(0, color="black", lw=0.8)
+    return picture

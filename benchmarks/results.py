@@ -23,12 +23,13 @@ SECTIONS = {
     "language_model": "A language model: CPython's manual",
     "induction": "What heads learn: induction",
     "chat_model": "A chat model: tokens per second, bits and bytes",
+    "gemma": "Gemma 3 270M: loading, reading, writing",
     "gpu": "On a GPU: GPT-2's smallest configuration",
     "soak": "Reliability: half an hour at the knobs",
     "site": "The web site: weight and speed of a page",
 }
 """Each script's heading, in the order in which `make bench` runs them."""
-BY_HAND = {"soak"}  # takes half an hour
+BY_HAND = {"soak", "gemma"}  # half an hour; after its owner's terms
 MEASURES = {
     "training_speed": ("model", "training"),
     "memory": ("model", "training"),
@@ -38,6 +39,7 @@ MEASURES = {
     "language_model": ("model", "training", "text"),
     "induction": ("model", "training", "lessons"),
     "chat_model": ("model", "generation", "checkpoints"),
+    "gemma": ("model", "generation", "checkpoints"),
     "gpu": ("model", "training"),
     "soak": ("explorables",),
     "site": ("explorables",),

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-COMMAND = "`make weights`"
+COMMAND, GEMMA = "`make weights`", "`make weights MODEL=gemma`"
 LACKING = {  # a word of the reason for which tests are skipped, to what is missing and brings it
     COMMAND: f"on real weights ({COMMAND} fetches them)",
+    GEMMA: f"on Gemma's weights ({GEMMA} fetches them, after its owner's terms)",
     "chromium": "in a browser (Chromium is missing: apt install chromium, or any other way)",
     "bubblewrap": "of the grader's sandbox (bubblewrap is missing: apt install bubblewrap)",
 }

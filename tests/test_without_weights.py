@@ -17,6 +17,7 @@ NEEDY = {  # notebooks, and how many of their cells need weights, at least
     "12_few_bits": 2,
     "12_loaded_right": 2,
     "12_one_block": 3,
+    "13_a_model_of_2025": 0,
     "13_windows_and_sinks": 3,
     "16_twelve_questions": 2,
 }

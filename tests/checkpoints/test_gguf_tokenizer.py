@@ -2,7 +2,6 @@
 
 import io
 import json
-import random
 import re
 
 import numpy as np
@@ -12,51 +11,9 @@ import tokenizers
 from transformers import Qwen2Tokenizer
 
 from tests.checkpoints.gguf_files import gguf
+from tests.checkpoints.hard_texts import HARD, TEXTS, drawn
 from tests.checkpoints.llama_files import LINES, MARKS, trained, vocabulary_file
 from transformer_lesson.checkpoints.gguf_tokenizer import CUTS, read_tokenizer
-
-HARD = (
-    *("", " ", "   in front", "behind   ", "a  b   c    d", "\n\n\n", "a\n\n\nb\r\n\tc\t\td"),
-    *(
-        "naïve café \ufb01 Å ½ ²",
-        "Zürich – „Straße“ … €5",
-        "你好，世界。",
-        "こんにちは、カタカナ",
-        "한국어",
-    ),
-    *(
-        "שלום עולם",
-        "مرحبا",
-        "हिन्दी में",
-        "👩‍👩‍👧 👍🏽 🇨🇭",
-        "a\u0301\u0308\u200b\ufeffb",
-        "\x00\x7f\x80\xa0",
-    ),
-    *("3.14159 1,234,567 007 1e-10 1234567890", "it's IT'S we'LL they'd 'tis I'M", "x'S\u017f"),
-    *("def f(x):\n    return {k: v}\n", "hahahahaha", "CamelCase_and-kebab", "\u2028\u3000 \u2003"),
-    *("!!!???...\n\n;;;", "<s> </s> <unk> <0x41> <h1>Title</h1>", "\ud7ff\ue000\U0010ffff"),
-)
-
-
-def drawn(n: int) -> list[str]:
-    rng = random.Random(0)
-    parts = [
-        "abcdeth ",
-        " \n\t",
-        "<>/h1",
-        "éüßñ ",
-        "你好世界 ",
-        "👍🏽👩‍ ",
-        "0123456789., ",
-        "'sStTreE ",
-    ]
-    return [
-        "".join(rng.choice(rng.choice(parts)) for _ in range(rng.randrange(1, 60)))
-        for _ in range(n)
-    ]
-
-
-TEXTS = [*HARD, *drawn(300)]
 
 
 def saved(tmp_path, metadata: dict, tensors: dict):

@@ -107,3 +107,30 @@ def _(old, new):
 def _(old, new):
     i, j = int(old.mean(1).argmin()), int(new.mean(1).argmin())
     return new[j] - old[i], i == len(old) - 1 or j == len(new) - 1
+
+
+@right("gemma_block")  # with the heads' axes moved by hand, and one function for all norms
+def _(x, block, mask, positions):
+    def norm(h, gamma):
+        return h * torch.rsqrt((h**2).mean(-1, keepdim=True) + 1e-6) * gamma
+
+    def turned(h):
+        half = h.size(-1) // 2
+        angle = positions[:, None] * block.base ** (-torch.arange(half) / half)
+        a, b = h[..., :half], h[..., half:]
+        return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
+
+    (batch, n, _), d_head = x.shape, len(block.norm_Q)
+    h = norm(x, block.before_1)
+    Q, K, V = (
+        (h @ W).reshape(batch, n, -1, d_head).permute(0, 2, 1, 3)
+        for W in (block.W_Q, block.W_K, block.W_V)
+    )
+    Q, K = turned(norm(Q, block.norm_Q)), turned(norm(K, block.norm_K))
+    K, V = (one.repeat_interleave(Q.size(1) // K.size(1), dim=1) for one in (K, V))
+    scores = (Q @ K.mT / d_head**0.5).masked_fill(~mask, -torch.inf)
+    heads = scores.softmax(-1).nan_to_num(0.0) @ V
+    x = x + norm(heads.permute(0, 2, 1, 3).reshape(batch, n, -1) @ block.W_O, block.behind_1)
+    h = norm(x, block.before_2)
+    gate = torch.nn.functional.gelu(h @ block.W_gate, approximate="tanh")
+    return x + norm((gate * (h @ block.W_up)) @ block.W_down, block.behind_2)

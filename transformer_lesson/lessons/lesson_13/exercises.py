@@ -1,6 +1,6 @@
 """Lesson 13: what replaced the paper's parts, and how to tell what a replacement is worth.
 
-It is long because it holds seven exercises, those of the lesson and of the notebooks behind it.
+It is long because it holds eight exercises, those of the lesson and of the notebooks behind it.
 """
 
 import math
@@ -15,7 +15,18 @@ from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.compare import same
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.lessons.lesson_13 import since_2017
+from transformer_lesson.lessons.lesson_13.gemma_block import GemmaBlock, geglu
 from transformer_lesson.model import experts
+from transformer_lesson.model.attention import (
+    merge_heads,
+    scaled_dot_product_attention,
+    split_heads,
+)
+from transformer_lesson.model.attention import repeat_kv as repeat_heads
+from transformer_lesson.model.feed_forward import swiglu
+from transformer_lesson.model.masks import causal_mask, window_mask
+from transformer_lesson.model.norm import rms_norm
+from transformer_lesson.model.positions import apply_rotary as rotated
 
 
 def _groups_inputs(draw: Draw) -> tuple:
@@ -522,3 +533,135 @@ def _found(read, q):
     """Return what the q finds in a state."""
     output = q @ read
     return choose(output, scaled=output / q.size(-1) ** 0.5)
+
+
+def _gemma_inputs(draw: Draw) -> tuple:
+    """Heads wider than d_model / n_heads and narrower; one head of keys, several, one for each.
+
+    The mask is a window in half of the draws. In one of them a token sees nothing.
+    """
+    n_heads, n_kv_heads, d_head = draw.one_of(
+        ((4, 1, 6), (4, 2, 4), (6, 3, 2), (3, 3, 4), (6, 2, 4), (4, 2, 6))
+    )
+    draw.sizes |= ({}, {}, {"batch": 1}, {}, {"n": 1}, {})[draw.number]
+    draw.sizes |= {"d_q": n_heads * d_head, "d_kv": n_kv_heads * d_head, "d_head": d_head}
+    n = draw.size("n", at_least=1 if draw.number == 4 else 4)
+    mask = window_mask(n, 2) if draw.number % 2 else causal_mask(n)
+    mask[..., 1:2, :] &= draw.number != 3  # this token sees nothing
+    shapes = ("d_model d_q", "d_model d_kv", "d_model d_kv", "d_q d_model")
+    matrices = [draw.normal(axes) / draw.size(axes.split()[0]) ** 0.5 for axes in shapes]
+    gates = [draw.normal("d_model d_ff") / draw.size("d_model") ** 0.5 for _ in range(2)]
+    W_down = draw.normal("d_ff d_model") / draw.size("d_ff") ** 0.5
+    norms = [draw.positive("d_model") for _ in range(4)]
+    of_heads = draw.positive("d_head"), draw.positive("d_head")
+    base = draw.one_of((100.0, 10000.0, 1e6, 500.0))
+    block = GemmaBlock(
+        norms[0], *matrices, *of_heads, *norms[1:3], *gates, W_down, norms[3],
+        n_heads, n_kv_heads, base,
+    )  # fmt: skip
+    positions = draw.integers("n", 1, 5).cumsum(0) + draw.one_of((-1, 20, 0, 3))
+    return 2 * draw.normal("batch n d_model") + 0.5, block, mask, positions
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_13.gemma_block:gemma_block",
+    make_inputs=_gemma_inputs,
+    draws=6,
+    returns={"x": "batch n d_model"},
+    hints=(
+        "Begin with lesson 12's `llama_block`. What is added to x has passed two norms: one before "
+        "its sub-layer, and one behind it.",
+        "Queries and keys get a norm, too: each head's own numbers, once they are in heads, and "
+        "before they are rotated. `block.norm_Q` has d_head numbers.",
+        "`found = attend(rms_norm(x, block.before_1, 1e-6))`, then "
+        "`x = x + rms_norm(found, block.behind_1, 1e-6)`; the same with `geglu`. In `attend`, "
+        "`Q = rms_norm(Q, block.norm_Q, 1e-6)` stands between `split_heads` and `apply_rotary`.",
+    ),
+    invariants=(random_layers.is_deterministic,),
+)
+def gemma_block(x, block, mask, positions):
+    """Return x after both sub-layers."""
+    block = choose(block, gammas_plus_one=_plus_one(block))
+    (before_1, behind_1), (before_2, behind_2) = choose(
+        ((block.before_1, block.behind_1), (block.before_2, block.behind_2)),
+        before_and_behind_exchanged=(
+            (block.behind_1, block.before_1),
+            (block.behind_2, block.before_2),
+        ),
+        sublayers_exchanged=((block.before_2, block.behind_2), (block.before_1, block.behind_1)),
+    )
+    read = choose(rms_norm(x, before_1, 1e-6), no_norms_before=x)
+    between = _added(x, _gemma_found(read, block, mask, positions), behind_1)
+    read = choose(
+        rms_norm(between, before_2, 1e-6),
+        no_norms_before=between,
+        side_by_side=rms_norm(x, before_2, 1e-6),
+    )
+    gates = block.W_gate, block.W_up, block.W_down
+    exchanged = block.W_up, block.W_gate, block.W_down
+    written = choose(
+        geglu(read, *gates),
+        swish=swiglu(read, *gates),
+        gate_and_up_exchanged=geglu(read, *exchanged),
+    )
+    return _added(between, written, behind_2)
+
+
+def _plus_one(block):
+    """Return a block with 1 added to all gammas."""
+    names = ("before_1", "behind_1", "before_2", "behind_2", "norm_Q", "norm_K")
+    return block._replace(**{name: getattr(block, name) + 1 for name in names})
+
+
+def _added(x, found, behind):
+    """Return x with what a sub-layer found."""
+    return choose(
+        x + rms_norm(found, behind, 1e-6),
+        no_norms_behind=x + found,
+        sum_normalized=rms_norm(x + found, behind, 1e-6),
+        no_residuals=rms_norm(found, behind, 1e-6),
+    )
+
+
+def _gemma_found(read, block, mask, positions):
+    """Return what attention finds."""
+    n_heads, n_kv_heads = block.n_heads, block.n_kv_heads
+    Q, K = split_heads(read @ block.W_Q, n_heads), split_heads(read @ block.W_K, n_kv_heads)
+    V = split_heads(read @ block.W_V, n_kv_heads)
+    Q, K, V = _normed_and_turned(Q, K, V, block, positions)
+    groups = n_heads // n_kv_heads
+    K, V = choose(
+        (repeat_heads(K, groups), repeat_heads(V, groups)),
+        keys_in_turns=(K.repeat(1, groups, 1, 1), V.repeat(1, groups, 1, 1)),
+    )
+    n = mask.size(-1)
+    mask = choose(mask, mask_ignored=causal_mask(n), mask_inverted=~mask)
+    heads, _ = scaled_dot_product_attention(Q, K, V, mask)
+    sees_nothing = ~mask.any(-1, keepdim=True)
+    heads = choose(heads, nothing_is_nan=heads.masked_fill(sees_nothing, torch.nan))
+    return merge_heads(heads) @ block.W_O
+
+
+def _normed_and_turned(Q, K, V, block, positions):
+    """Return queries and keys with their norms and positions, and values."""
+    places = choose(positions, counted_by_itself=torch.arange(len(positions)))
+    base = choose(block.base, usual_base=10000.0)
+    of_Q, of_K = choose(
+        (block.norm_Q, block.norm_K),
+        norms_of_heads_exchanged=(block.norm_K, block.norm_Q),
+        one_norm_for_both=(block.norm_Q, block.norm_Q),
+    )
+
+    def norm(heads, gamma):
+        return rms_norm(heads, gamma, 1e-6)
+
+    def turn(heads):
+        return rotated(heads, places, base)
+
+    Q, K = choose(
+        (turn(norm(Q, of_Q)), turn(norm(K, of_K))),
+        norm_behind_rotation=(norm(turn(Q), of_Q), norm(turn(K), of_K)),
+        no_norms_of_heads=(turn(Q), turn(K)),
+        not_turned=(norm(Q, of_Q), norm(K, of_K)),
+    )
+    return Q, K, choose(V, values_turned=turn(V), values_normed=norm(V, of_K))

@@ -1,7 +1,8 @@
-"""Differences seed by seed, losses by rate and along a text, heads that look at token 0."""
+"""Differences seed by seed, losses by rate and along texts, heads that rest and that copy."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean
+from typing import Any
 
 import torch
 
@@ -143,9 +144,72 @@ def lookers(title: str, share: torch.Tensor) -> Figure:
         f"{share.size(0)} blocks of {share.size(1)} heads. Mean share "
         f"{share.mean():.2f}; {half} heads give over half."
     )
+    picture, _ = _by_head(title, alt, share, "share of attention")
+    return picture
+
+
+def copiers(title: str, scores: torch.Tensor, far: Sequence[int]) -> Figure:
+    """Return each head's induction score.
+
+    Args:
+        title: the claim that the figure supports.
+        scores: shape (layer, head), from 0 to 1.
+        far: the blocks that see everything.
+    """
+    best = scores.flatten().argsort(descending=True, stable=True)[:8]
+    names = [
+        f"{i // scores.size(1)}.{i % scores.size(1)} ({scores.flatten()[i]:.2f})" for i in best
+    ]
+    alt = f"The eight best heads, as block.head: {', '.join(names)}."
+    picture, axes = _by_head(title, alt, scores, "induction score")
+    axes.set_xticks(list(far), [f"{i}\nsees all" for i in far])
+    return picture
+
+
+def _by_head(title: str, alt: str, values: torch.Tensor, label: str) -> tuple[Figure, Any]:
+    """Return a picture with a field for each block and head, and its axes."""
     picture, axes = figure(title, alt, 8.2, 2.6)
     picture.subplots_adjust(bottom=0.25)
-    image = axes.imshow(as_array(share.T), aspect="auto", cmap="Blues", vmin=0, vmax=1)
-    picture.colorbar(image, ax=axes, label="share of attention")
-    axes.set(xlabel="block", ylabel="head", yticks=range(share.size(1)))
+    image = axes.imshow(as_array(values.T), aspect="auto", cmap="Blues", vmin=0, vmax=1)
+    picture.colorbar(image, ax=axes, label=label)
+    axes.set(xlabel="block", ylabel="head", yticks=range(values.size(1)))
+    return picture, axes
+
+
+def by_position(
+    title: str, rises: Mapping[str, Sequence[Sequence[float]]], window: int = 512, run: int = 64
+) -> Figure:
+    """Return how much higher the loss is along texts, for each change of a model.
+
+    Args:
+        title: the claim that the figure supports.
+        rises: by change and text, the mean rise of each run of tokens.
+        window: where a window begins to hide tokens.
+        run: tokens of a run.
+    """
+    picture, axes = figure(title, "", 8.2, 3.5)
+    picture.subplots_adjust(right=0.71)
+    details = []
+    for i, (name, texts) in enumerate(rises.items()):
+        runs = list(zip(*texts, strict=True))
+        means, middles = [*map(fmean, runs)], [run * (j + 0.5) for j in range(len(runs))]
+        style = STYLES[i % 4] + "o"
+        axes.plot(middles, means, style, ms=4, color=COLORS[i], label=printable(name))
+        axes.fill_between(
+            middles, [*map(min, runs)], [*map(max, runs)], color=COLORS[i], alpha=0.15
+        )
+        near, far = fmean(means[: window // run]), fmean(means[window // run :])
+        details.append(f"{name}: {near:+.2f} up to token {window}, {far:+.2f} after")
+    n_tokens = run * len(runs)
+    picture.alt = f"Rise of the loss along {n_tokens} tokens of {len(texts)} texts. " + (
+        f"{'; '.join(details)}."
+    )
+    axes.text(window, 0.97, "the window begins to hide tokens ", va="top", ha="right", fontsize=9,
+              transform=axes.get_xaxis_transform())  # fmt: skip
+    axes.set(xlabel="position in the text, in tokens", ylabel="rise in nats per token")
+    axes.set_xticks(range(0, n_tokens + 1, 256))
+    axes.grid(axis="y", alpha=0.3)
+    name_lines(axes)
+    axes.axvline(window, color="black", lw=0.8, ls=":")
+    axes.axhline(0, color="black", lw=0.8)
     return picture

@@ -120,8 +120,8 @@ pictures: setup-tests ## draw the README's picture anew, from lesson 03 in the b
 handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only)
 	$(RUN) tools.handout $(LESSON)
 
-grade: setup ## check a folder of students' notebooks (DIR=folder), write its grades.csv
-	$(RUN) transformer_lesson.grading "$(DIR)" $(LESSON) $(GRADE_FLAGS)
+grade: setup ## check a folder of students' notebooks (DIR=folder, ROSTER=gradebook.csv), write grades and feedback
+	$(RUN) transformer_lesson.grading "$(DIR)" $(LESSON) $(if $(ROSTER),--roster "$(ROSTER)") $(GRADE_FLAGS)
 
 bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
 	$(RUN) benchmarks

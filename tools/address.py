@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tools.lesson_files import ROOT, lesson_files, place_of
-from tools.my_lessons import MINE
+from transformer_lesson.course import MINE
 
 HOST, FOLDER = r"(?P<host>[\w-]+(?:\.[\w-]+)*\.[a-z]{2,})", r"(?P<path>\w[\w.-]*(?:/\w[\w.-]*?)+?)"
 REMOTES = (  # a name or a password before the @ stays private
@@ -24,13 +24,25 @@ REMOTES = (  # a name or a password before the @ stays private
 GITHUB = "https://github.com/"
 START, END = "<!-- make address: begin -->\n", "<!-- make address: end -->\n"
 IN_A_LESSON = "Open in ["
-ON_COLAB = '%pip install "transformer_lesson[lessons] @ git+{address}"'
+ON_COLAB = """%pip install --no-deps "transformer_lesson @ git+{address}"
+%pip install {missing}"""
+COLAB_HAS = set(
+    "filelock huggingface-hub ipython ipywidgets matplotlib numpy packaging pillow safetensors "
+    "tokenizers torch tqdm traitlets".split()
+)
+"""What Colab brings: another version of these would need a restart there, or stop its widgets."""
 README = """
 <details>
 <summary>From the repository, or with nothing installed</summary>
 
 ```
-git clone {address}
+uvx --from git+{address} transformer-lesson
+```
+
+opens the course in JupyterLab, with your copies where you call it. A copy of the repository, for `make lab`:
+
+```
+git clone --depth 1 {address}
 ```
 
 The line below each lesson's title opens it in a browser, with nothing installed: {services}.
@@ -79,6 +91,16 @@ def services(address: str, lesson: str) -> list[str]:
     ]
 
 
+def on_colab(address: str) -> str:
+    """Return the cell that installs the course on Colab: all but JupyterLab and what is there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    *core, _ = project["dependencies"]
+    wanted = [*core, *project["optional-dependencies"]["lessons"]]
+    names = [re.match(r"[\w.-]+(?:==[\d.]+)?", one).group() for one in wanted]
+    missing = " ".join(name for name in names if name not in COLAB_HAS)
+    return ON_COLAB.format(address=address, missing=missing)
+
+
 def with_line(text: str, line: str, before: str) -> str:
     """Return a file's text with `line` in place of an old one with that key; "" only removes."""
     key = r"(?:urls\.Repository =|repository-code:)"
@@ -97,7 +119,7 @@ def in_readme(text: str, address: str | None) -> str:
     names = [link.split("]")[0].removeprefix("[") for link in services(address, "")]
     more = ""
     if "Colab" in names:
-        command = f"```\n{ON_COLAB.format(address=address)}\n```\n"
+        command = f"```\n{on_colab(address)}\n```\n"
         more = f"On Colab, run this in a new first cell:\n\n{command}"
     block = README.format(address=address, services=", ".join(names), more=more)
     return f"{head}{START}{block}{END}{tail}"
@@ -111,8 +133,8 @@ def in_lesson(title_cell: str, name: str, address: str | None) -> str:
         return "\n\n".join([title, *rest])
     line = f"Open in {' · '.join(services(address, name))}."
     if "Colab" in line:
-        command = ON_COLAB.format(address=address)
-        line += f" On Colab, run this in a new first cell: `{command}`"
+        first, second = on_colab(address).split("\n")
+        line += f" On Colab, run this in a new first cell: `{first}`, and below it `{second}`"
     return "\n\n".join([title, line, *rest])
 
 

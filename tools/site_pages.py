@@ -126,7 +126,7 @@ def start(address: str | None) -> str:
     """Return what a reader types to open the lessons."""
     if address is None:
         return "make lab"
-    return f"git clone {address}\nmake -C {address.rpartition('/')[2]} lab"
+    return f"git clone --depth 1 {address}\nmake -C {address.rpartition('/')[2]} lab"
 
 
 def module_list(room: str) -> str:

@@ -1,4 +1,4 @@
-"""The lessons' titles, files, questions and minutes. They are data, so this module is short."""
+"""The lessons' titles, files, questions and minutes, which are data, and where copies are kept."""
 
 import tomllib
 from pathlib import Path
@@ -40,6 +40,19 @@ DEEPER = {
 """The notebooks behind the lessons by name, such as "01_byte_pairs"."""
 LESSONS = {number: Lesson(**entry) for number, entry in _LIST.items()}
 """The lessons by number, "00" to "17"."""
+
+
+MINE, EDITIONS = "my_lessons", ".editions"
+"""The folder of a learner's copies, and the one in it of what they were made from."""
+
+
+def learners_folder() -> Path:
+    """Return the folder with `my_lessons/`: the working folder, or the one above its lessons."""
+    here = Path.cwd()
+    copies = [
+        one for one in (here, *here.parents) if one.name == MINE and (one / EDITIONS).is_dir()
+    ]
+    return copies[0].parent if copies else here
 
 
 def files_of_lessons(name: str) -> dict[str, Path]:

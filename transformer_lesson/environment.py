@@ -146,8 +146,10 @@ def environment_report() -> EnvironmentReport:
     rows = {"Python": _python_row(course.metadata.get_all("Classifier"))}
     for wanted in course.requires:  # as "tqdm<5,>=4.67.1" and "jupyterlab<5,>=4.5; extra == 'lab'"
         extra = re.search(r"extra == '(\w+)'", wanted)
+        name = re.match(r"[\w.-]+", wanted).group()
+        if name.replace("-", "_") == PACKAGE:  # it asks for its own extras, `lessons` and `lab`
+            continue
         if extra is None or extra.group(1) in ("lessons", "lab"):
-            name = re.match(r"[\w.-]+", wanted).group()
             rows[name] = _row(name, wanted, tested[name])  # an editable install names one twice
     return EnvironmentReport(tuple(rows.values()))
 

@@ -86,7 +86,7 @@ def test_a_grader_that_cannot_start_says_so(tmp_path, monkeypatch, capsys):
     (tmp_path / "anna.ipynb").write_text(notebook(RIGHT))
     monkeypatch.setattr(sandbox, "why_open", lambda: "It is open")
     monkeypatch.setattr(sandbox, "_command", lambda *words: [sys.executable, "-c", "raise OSError"])
-    for flags, said in ([], "GRADE_FLAGS=--unconfined"), (["--unconfined"], "run `make setup`"):
+    for flags, said in ([], "GRADE_FLAGS=--unconfined"), (["--unconfined"], "install the course"):
         assert command.main([str(tmp_path), *flags]) == 1
         answer = capsys.readouterr().out
         assert said in answer and answer.count("\n") == 1

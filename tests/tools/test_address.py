@@ -93,9 +93,10 @@ def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
     project = tomllib.loads(written["pyproject.toml"].decode())["project"]
     assert project["urls"] == {"Repository": place} == {"Repository": address.stored_address(copy)}
     assert yaml.safe_load(written["CITATION.cff"])["repository-code"] == place
-    assert f"\ngit clone {place}\n" in written["README.md"].decode()
+    for way in (f"git clone --depth 1 {place}", f"uvx --from git+{place} transformer-lesson"):
+        assert f"\n{way}\n" in written["README.md"].decode()
     on_github = "github.com" in place
-    command = f'%pip install "transformer_lesson[lessons] @ git+{place}"\n'
+    command = f'%pip install --no-deps "transformer_lesson @ git+{place}"\n%pip install jaxtyping '
     assert (command in written["README.md"].decode()) == on_github
     for name in lessons:
         first = "".join(json.loads(written[name])["cells"][0]["source"])

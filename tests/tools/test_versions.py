@@ -21,7 +21,8 @@ PROJECT = tomllib.loads(read("pyproject.toml"))
 PYTHONS = [text.split()[-1] for text in PROJECT["project"]["classifiers"]]
 SYSTEMS = [("linux", "Linux", "posix"), ("darwin", "Darwin", "posix"), ("win32", "Windows", "nt")]
 EXTRAS = PROJECT["project"]["optional-dependencies"]
-FOR_LEARNERS = PROJECT["project"]["dependencies"] + EXTRAS["lessons"] + EXTRAS["lab"]
+*CORE, COURSE = PROJECT["project"]["dependencies"]
+FOR_LEARNERS = CORE + EXTRAS["lessons"] + EXTRAS["lab"]
 FOR_ALL = FOR_LEARNERS + EXTRAS["site"] + EXTRAS["dev"]
 OF_CUDA = re.compile("(cuda-|nvidia-|triton$)")
 
@@ -51,6 +52,10 @@ def test_the_ranges_admit_the_exact_versions():
             assert wanted.specifier.contains(exact), f"{wanted} does not admit {exact}: `make lock`"
     (allowed,) = (one for one in map(Requirement, FOR_LEARNERS) if one.name == "bertviz")
     assert str(allowed.specifier) == f"=={BERTVIZ}", "another's scripts would not be mended"
+
+
+def test_who_installs_the_package_gets_the_course():
+    assert COURSE == f"{PROJECT['project']['name']}[lessons,lab]"
 
 
 def test_a_learner_gets_the_versions_that_were_tested_and_no_tools_for_tests_and_web_site():

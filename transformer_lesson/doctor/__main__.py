@@ -1,9 +1,9 @@
 """Examine a script or a saved model from the command line, in a process of its own.
 
-`python -m transformer_lesson.doctor script.py` runs a script and examines what it names: `model`,
-`batch`, and whatever else `examine` takes (`kind`, `pad_id`, `loss`, ...), as variables or in a
-dictionary called `HANDED`. `python -m transformer_lesson.doctor folder/` examines a model
-that transformers saved there.
+`transformer-lesson doctor script.py` runs a script and examines what it names: `model`, `batch`,
+and whatever else `examine` takes (`kind`, `pad_id`, `loss`, ...), as variables or in a dictionary
+called `HANDED`. `transformer-lesson doctor folder/` examines a model that transformers saved there.
+Both are also `python -m transformer_lesson.doctor`.
 
 A script's training step may move counters that nobody can put back, and a model may hang: both end
 with this process.
@@ -22,7 +22,7 @@ SECONDS = 300
 def main(arguments: list[str] | None = None) -> int:
     """Print the report of a script or folder; return 1 if it holds a fault, 2 if there is none."""
     parser = argparse.ArgumentParser(
-        "python -m transformer_lesson.doctor",
+        "transformer-lesson doctor",
         description="Examine a Transformer that need not be ours.",
     )
     parser.add_argument("path", type=Path, help="a script, or a folder with a saved model")

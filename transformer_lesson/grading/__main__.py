@@ -1,4 +1,4 @@
-"""Grade a folder: `make grade DIR=folder`; with LESSON=03, only one lesson.
+"""Grade a folder: `transformer-lesson grade folder`; with 03 behind it, only one lesson.
 
 If students also hand in their progress files, a second table shows the class's gain. With a roster,
 the gradebook that Canvas or Moodle exports, a table that it imports is written, too.
@@ -28,7 +28,7 @@ from transformer_lesson.grading.judge import grade, grade_hunt
 
 UNCONFINED = (
     "or run them unconfined, best as a separate user or in a container, with "
-    "`make grade GRADE_FLAGS=--unconfined`."
+    "`transformer-lesson grade --unconfined` (`make grade GRADE_FLAGS=--unconfined`)."
 )
 
 
@@ -58,21 +58,23 @@ def rows(submissions: list[handed_in.Submission], lesson: str) -> Iterator[hande
 def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
     """Return why nothing can be graded, in a sentence, or `None`."""
     if not folder or not Path(folder).is_dir():
-        return f"{folder!r} is not a folder: give the one with the notebooks, as in DIR=handed_in."
+        return f"{folder!r} is not a folder: give the one with the notebooks."
     if lesson and lesson not in LESSONS and not handed_in.HUNT.fullmatch(lesson):
-        return f"There is no lesson {lesson!r}: give two digits, 00 to 17, as in LESSON=03."
+        return f"There is no lesson {lesson!r}: give two digits, 00 to 17."
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         return f"{folder} cannot be read and written: copy the notebooks to a folder of your own."
     if not unconfined and (reason := sandbox.why_open()):
         return f"{reason}, {UNCONFINED}"
     if not sandbox.can_start():
-        return "No process starts for a notebook: run `make setup`, and free 2 GB of memory."
+        return (
+            "No process starts for a notebook: install the course again, and free 2 GB of memory."
+        )
     return None
 
 
 def main(arguments: list[str]) -> int:
     """Grade a folder, write its tables and the feedback there, and print a summary."""
-    parser = OneSentence(prog="python -m transformer_lesson.grading", description=__doc__)
+    parser = OneSentence(prog="transformer-lesson grade", description=__doc__)
     parser.add_argument("folder", help="with the students' notebooks")
     parser.add_argument("lesson", nargs="?", default="", help="two digits; all lessons without it")
     parser.add_argument("--roster", type=Path, help="the gradebook of Canvas or Moodle")

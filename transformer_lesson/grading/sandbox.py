@@ -34,7 +34,7 @@ INSIDE = "/scratch"
 
 SO = "so a malicious notebook could read or delete your files"
 INSTALL = "install bubblewrap (Linux: `sudo apt install bubblewrap`)"
-REPAIR = "run `make setup` anew, with a Python that every user can read"
+REPAIR = "install the course again, with a Python that every user can read"
 ALLOW = (
     "allow what it needs, user namespaces (Ubuntu, until the next start: `sudo sysctl "
     "kernel.apparmor_restrict_unprivileged_userns=0`; a container must be started with that right)"

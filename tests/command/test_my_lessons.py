@@ -7,10 +7,11 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from tools.editions import BOTH_CHANGED, GONE, carried_over
 from tools.handout import is_stub, solve
-from tools.lesson_files import lesson_files
-from tools.my_lessons import EARLIER, EDITIONS, MINE, bring_up_to_date
+from transformer_lesson.command.editions import BOTH_CHANGED, GONE, carried_over
+from transformer_lesson.command.lesson_files import lesson_files
+from transformer_lesson.command.my_lessons import EARLIER, bring_up_to_date
+from transformer_lesson.course import EDITIONS, MINE
 
 LESSONS = lesson_files()
 LESSON = LESSONS[1].name

@@ -2,46 +2,57 @@
 
 The lessons in `notebooks/` belong to the course: they are under version control, and a newer course
 replaces them. So a learner works in copies, which only the learner's own work changes, and into
-which a newer edition is merged cell by cell (`tools.editions`). Next to them are the learner's
+which a newer edition is merged cell by cell (`editions`). Next to them are the learner's
 progress and `my_transformer/`, and in `.editions/` the edition that each copy was made from.
 
-An edition is what is committed. So work that somebody began in `notebooks/` itself counts as
-theirs: a copy begins with it.
-
-`make lab` makes the copies or brings them up to date; `make my-lessons` does only that, for other
-editors and for a machine in the cloud.
+They are where the command was called, which in a checkout is the checkout. There an edition is what
+is committed. So work that somebody began in `notebooks/` itself counts as theirs: a copy begins
+with it. An installed wheel is an edition as it is.
 """
 
+import argparse
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 from nbformat import NotebookNode
 
-from tools.editions import carried_over
-from tools.lesson_files import GLOSSARY, ROOT, lesson_files, place_of, write_notebook
+from transformer_lesson.command.editions import carried_over
+from transformer_lesson.command.lesson_files import (
+    COURSE,
+    FOLDER,
+    GLOSSARY,
+    PACKAGE,
+    lesson_files,
+    place_of,
+    write_notebook,
+)
+from transformer_lesson.course import EDITIONS, MINE, learners_folder
 from transformer_lesson.files import write_atomically
 
-LESSONS, MINE, EDITIONS, EARLIER = "notebooks", "my_lessons", ".editions", ".earlier"
+EARLIER = ".earlier"
 
 
-def bring_up_to_date(root: Path = ROOT) -> Iterator[str]:
+def bring_up_to_date(course: Path = COURSE, home: Path | None = None) -> Iterator[str]:
     """Make the missing copies, merge what is new into the others; yield what was done.
 
     A copy that cannot be read stays as it is. One that is about to change is first backed up in
     `my_lessons/.earlier/`.
+
+    Args:
+        course: the folder with the course's own `notebooks/`.
+        home: the folder with `my_lessons/`; the course's, if none is given.
     """
-    lessons, mine = root / LESSONS, root / MINE
+    lessons, mine = course / FOLDER, (home or course) / MINE
     for folder in (mine / "deeper", mine / EDITIONS / "deeper"):
         folder.mkdir(parents=True, exist_ok=True)
     yield from _bring_glossary(lessons / GLOSSARY, mine / GLOSSARY, mine / EDITIONS / GLOSSARY)
     progress = "my_progress.json"
     if (lessons / progress).exists() and not (mine / progress).exists():
         shutil.copyfile(lessons / progress, mine / progress)
-    for lesson in lesson_files(root):
+    for lesson in lesson_files(course):
         place = place_of(lesson)
         yield from _bring_up_to_date(lesson, mine / place, mine / EDITIONS / place)
 
@@ -77,6 +88,8 @@ def _committed(lesson: Path, commit: str = "HEAD") -> bytes | None:
 
 
 def _git(lesson: Path, *command: str) -> bytes | None:
+    if lesson.is_relative_to(PACKAGE):  # a wheel's; around it may be a repository of somebody else
+        return None
     try:
         run = subprocess.run(["git", *command], cwd=lesson.parent, capture_output=True)
     except OSError:
@@ -86,16 +99,16 @@ def _git(lesson: Path, *command: str) -> bytes | None:
 
 def _likeliest_edition(lesson: Path, copy: Path) -> bytes | None:
     """Return the edition of a lesson that has the most cells in common with a copy."""
-    mine = _read(copy.read_bytes())
+    mine = read_notebook(copy.read_bytes())
     own = {cell.source for cell in mine.cells} if mine else set()
     commits = (_git(lesson, "log", "--format=%H", "--", lesson.name) or b"").decode().split()
     texts = [_committed(lesson, commit) for commit in commits]
     editions = [text for text in texts if text and _is_edition(text)]
-    common = [sum(cell.source in own for cell in _read(text).cells) for text in editions]
+    common = [sum(cell.source in own for cell in read_notebook(text).cells) for text in editions]
     return editions[common.index(max(common))] if editions else None
 
 
-def _read(text: bytes) -> NotebookNode | None:
+def read_notebook(text: bytes) -> NotebookNode | None:
     """Return a notebook; `None` if the text is not one."""
     try:
         notebook = nbformat.reads(text.decode(), as_version=4)
@@ -110,19 +123,19 @@ def _read(text: bytes) -> NotebookNode | None:
 
 def _is_edition(text: bytes) -> bool:
     """Return whether a text is a notebook whose cells all have ids."""
-    notebook = _read(text)
+    notebook = read_notebook(text)
     return notebook is not None and all("id" in cell for cell in notebook.cells)
 
 
 def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:
     """Bring one copy to the lesson's newest edition, and say so in a sentence."""
-    mine = _read(copy.read_bytes())
+    mine = read_notebook(copy.read_bytes())
     if mine is None:
         return (
             f"{MINE}/{place_of(copy)} is no longer a notebook, so it stays as it is: rename it "
-            f"to get a new copy of {LESSONS}/{place_of(lesson)}."
+            f"to get a new copy of {FOLDER}/{place_of(lesson)}."
         )
-    merged = carried_over(_read(old), mine, _read(newest))
+    merged = carried_over(read_notebook(old), mine, read_notebook(newest))
     if merged.cells == mine.cells:
         return f"{MINE}/{place_of(copy)} is up to date."
     kept = _keep_earlier(copy)
@@ -141,15 +154,19 @@ def _keep_earlier(copy: Path) -> str:
     return f"{MINE}/{EARLIER}/{kept.name}"
 
 
-def main() -> str | None:
+def main(arguments: list[str]) -> str | None:
     """Make the copies or bring them up to date, and say what was done; return any problem."""
+    about = f"Copy the lessons to {MINE}/ here, or merge a newer course into the copies there."
+    argparse.ArgumentParser("transformer-lesson update", description=about).parse_args(arguments)
+    home = learners_folder()
+    new = not (home / MINE).exists()
     try:
-        for sentence in bring_up_to_date():
+        for sentence in bring_up_to_date(home=home):
             print(sentence)
     except OSError as error:
-        return f"{ROOT / MINE} cannot be written ({error}): copy the course to your own folder."
+        return (
+            f"{home / MINE} cannot be written ({error}): go to a folder of your own and try there."
+        )
+    if new:
+        print(f"Your copies of the lessons are in {home / MINE}.")
     return None
-
-
-if __name__ == "__main__":
-    sys.exit(main())

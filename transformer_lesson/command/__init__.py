@@ -1,0 +1,7 @@
+"""What `transformer-lesson` does, the command that an installed course brings along.
+
+`__main__` finds the command that was asked for. `lab` opens the lessons in JupyterLab. `my_lessons`
+makes the learner's copies and `editions` merges a newer course into them; `lesson_files` knows
+where the course's own notebooks are. `check` checks a file without a notebook. Grading, the doctor
+and the weights have packages of their own.
+"""

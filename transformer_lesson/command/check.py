@@ -1,0 +1,196 @@
+"""Check the exercises in a file without a notebook, in the words of `check`.
+
+For whoever writes in an editor of their own. It says what is wrong, shows the smallest failing
+example, gives one hint and names what to read again. It never shows a solution, and stores nothing:
+progress is what passes in a lesson.
+"""
+
+import argparse
+import ast
+import contextlib
+import difflib
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import torch
+
+from transformer_lesson.command.lesson_files import lesson_files, place_of
+from transformer_lesson.command.my_lessons import read_notebook
+from transformer_lesson.course import MINE
+from transformer_lesson.exercises.engine.attempt import Excerpt, is_blank
+from transformer_lesson.exercises.engine.catalog import EXERCISES, find
+from transformer_lesson.exercises.engine.checks import ENDLESS, check_and_diagnose, one_thread
+from transformer_lesson.exercises.engine.reports import Report
+from transformer_lesson.exercises.engine.time_limit import (
+    ANSWER_SECONDS,
+    TookTooLong,
+    run_for_at_most,
+)
+from transformer_lesson.grading.slices import slice_for
+
+RUNNING = 60.0  # seconds for what a function needs: imports, constants, other functions
+EQUAL = "It gives what the package's own gives, on every draw."
+DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
+HEADING = re.compile(r"^#{1,3} (?!Exercise)(.+)$", re.MULTILINE)
+
+
+class OneSentence(argparse.ArgumentParser):
+    """A parser whose errors are one sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with a sentence."""
+        self.exit(1, f"{message.capitalize()}: give a file, as in {self.prog} answers.py\n")
+
+
+class Unusable(Exception):
+    """There is nothing to check; the text says why."""
+
+
+class Place(NamedTuple):
+    """Where the lessons teach what an exercise asks for."""
+
+    heading: str
+    file: str
+
+
+def cells_of(path: Path) -> list[str]:
+    """Return the code of a Python file, as one cell, or of a notebook's cells.
+
+    Raises:
+        Unusable: no such file, or another kind of file.
+    """
+    if not path.is_file():
+        folder = path.parent if path.parent.is_dir() else Path()
+        here = [one.name for one in folder.iterdir() if one.suffix in (".py", ".ipynb")]
+        close = difflib.get_close_matches(path.name, here)
+        meant = f": did you mean {' or '.join(close)}?" if close else ", .py or .ipynb."
+        raise Unusable(f"There is no file {path}{meant}")
+    if path.suffix not in (".py", ".ipynb"):
+        raise Unusable(f"{path} is neither Python (.py) nor a notebook (.ipynb).")
+    content = path.read_bytes()
+    if path.suffix == ".py":
+        return [content.decode(errors="replace")]
+    notebook = read_notebook(content)
+    if notebook is None:
+        raise Unusable(f"{path} is not a notebook of version 4, or it is damaged.")
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def exercises_in(cells: list[str]) -> list[str]:
+    """Return the exercises whose functions the cells define, in the course's order."""
+    defined = {name for cell in cells for name in DEFINED.findall(cell)}
+    return [name for name in EXERCISES if name in defined]
+
+
+def report_on(path: Path, cells: list[str], name: str) -> Report:
+    """Run what an exercise's function needs of a file, then its check."""
+    try:
+        answer = run_for_at_most(RUNNING, lambda: _answer(path, cells, name))
+    except TookTooLong:
+        return Report(name, "failed", f"What it needs of {path.name} ran for over {RUNNING:.0f} s.")
+    except BaseException as error:  # the learner's code, which may raise anything
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
+        said = f"What it needs of {path.name} raised {type(error).__name__}: {error}{line}"
+        return Report(name, "failed", said)
+    if answer is None or is_blank(answer):
+        return Report(name, "not attempted")
+    exercise = find(name)
+    try:
+        checked = run_for_at_most(2 * ANSWER_SECONDS, lambda: check_and_diagnose(exercise, answer))
+    except TookTooLong:
+        return Report(name, "failed", ENDLESS)
+    return replace(checked, message=EQUAL) if checked.status == "passed" else checked
+
+
+def _answer(path: Path, cells: list[str], name: str) -> Callable | None:
+    names = {"__name__": "__main__", "__file__": str(path), "display": print}
+    for statement in slice_for(name, cells):
+        exec(compile(ast.Module([statement], []), path, "exec"), names)
+    answer = names.get(name)
+    return answer if callable(answer) else None
+
+
+@cache
+def places() -> dict[str, Place]:
+    """Return for each exercise the last heading before it, and the notebook with both."""
+    found = {}
+    for path in lesson_files():
+        heading, file = "", f"{MINE}/{place_of(path).as_posix()}"
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "markdown":
+                heading = (HEADING.findall(source) or [heading])[-1]
+            elif "exercise" in cell["metadata"].get("tags", ()):
+                found |= dict.fromkeys(DEFINED.findall(source), Place(heading, file))
+    return found
+
+
+def help_with(name: str, number: int) -> str:
+    """Return one hint for an exercise, and what to read again."""
+    hints = find(name).hints
+    number = min(number, len(hints))
+    more = f" (`--hint {number + 1}` gives the next)" if number < len(hints) else ""
+    lines = [f"Hint {number} of {len(hints)}{more}: {hints[number - 1]}"]
+    if place := places().get(name):
+        lines.append(f"Read again: “{place.heading}” in {place.file}")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int | str:
+    """Print a report on each exercise that was tried; return 1 if one of them has not passed."""
+    chosen = _parsed(arguments)
+    try:
+        cells = cells_of(chosen.file)
+        names = _asked(chosen, cells)
+    except (Unusable, ValueError, OSError) as error:  # no such file, exercise or function
+        return str(error)
+    sys.path.insert(0, str(chosen.file.resolve().parent))  # what it imports from beside it
+    printed = Excerpt()
+    with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), one_thread():
+        reports = [report_on(chosen.file, cells, name) for name in names]
+    if chosen.exercise is None and any(one.status != "not attempted" for one in reports):
+        reports = [one for one in reports if one.status != "not attempted"]
+    for report in reports:
+        print(report)
+        if report.status != "passed":
+            print(help_with(report.name, chosen.hint))
+        print()
+    return int(any(report.status != "passed" for report in reports))
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = OneSentence("transformer-lesson check", description=__doc__)
+    parser.add_argument("file", type=Path, help="Python (.py) or a notebook (.ipynb)")
+    parser.add_argument("--exercise", metavar="NAME", help="only this one")
+    parser.add_argument("--hint", type=int, default=1, metavar="N", help="which hint to give")
+    chosen = parser.parse_args(arguments)
+    if chosen.hint < 1:
+        parser.exit(1, f"There is no hint {chosen.hint}: the first is 1.\n")
+    return chosen
+
+
+def _asked(chosen: argparse.Namespace, cells: list[str]) -> list[str]:
+    """Return the exercises to check.
+
+    Raises:
+        ValueError: there is no exercise of the given name; the message suggests close ones.
+        Unusable: the file does not define its function, or none of any exercise.
+    """
+    here = exercises_in(cells)
+    if chosen.exercise is None:
+        if not here:
+            raise Unusable(f"{chosen.file} defines no function of an exercise.")
+        return here
+    name = find(chosen.exercise).name
+    if name not in here:
+        others = f"; it defines {', '.join(here)}" if here else ""
+        raise Unusable(f"{chosen.file} does not define `{name}`{others}.")
+    return [name]

@@ -39,7 +39,7 @@ README = """
 uvx --from git+{address} transformer-lesson
 ```
 
-opens the course in JupyterLab, with your copies where you call it. A copy of the repository, for `make lab`:
+opens the course, with your copies where you call it. A copy of the repository, for `make lab`:
 
 ```
 git clone --depth 1 {address}

@@ -1,4 +1,7 @@
-"""The lessons of this checkout, for its tools and tests, as the command itself finds them."""
+"""The lessons of this checkout, for its tools and tests, as the command itself finds them.
+
+Only what a wheel does not need is here, so this module is short.
+"""
 
 import sys
 from pathlib import Path

@@ -4,8 +4,8 @@ Start with `model`: the Transformer itself, whose modules are read in the order 
 gives. `text` makes batches of real sentences, `training` learns from them, `generation` writes,
 `checkpoints` keeps models in files, `interpretability` asks what is in a model, `figures` and
 `explorables` draw, `exercises` and `grading` check answers, `mine` runs the model on a learner's
-functions, `capstone` trains one on a learner's text. What only one lesson uses is in its folder in
-`lessons`.
+functions, `capstone` trains one on a learner's text, `command` is `transformer-lesson`. What only
+one lesson uses is in its folder in `lessons`.
 
 The names below are imported when they are first used, so that `environment` can say what is wrong
 if PyTorch is missing or broken.

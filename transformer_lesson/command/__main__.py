@@ -12,6 +12,7 @@ COMMANDS = {  # name: module, its function that takes the arguments, what help s
     "lab": ("command.lab", "main", "open the lessons in JupyterLab; takes flags of `jupyter lab`"),
     "update": ("command.my_lessons", "main", "only make the copies, or bring them up to date"),
     "check": ("command.check", "main", "check the exercises in a file, without a notebook"),
+    "progress": ("command.progress", "main", "write one page of all that you have built"),
     "weights": ("checkpoints.weights", "run", "fetch the weights of real models (179 MB)"),
     "grade": ("grading.__main__", "main", "grade a folder of students' notebooks"),
     "assistant": ("command.assistant", "main", "serve what an assistant may say to a learner"),

@@ -1,6 +1,7 @@
 """Open the lessons in JupyterLab, with any flags of `jupyter lab`.
 
-A learner's work goes into `my_lessons/`, which a newer course leaves alone.
+A learner's work goes into `my_lessons/`, which a newer course leaves alone. JupyterLab does the
+rest, so this module is short.
 """
 
 import os

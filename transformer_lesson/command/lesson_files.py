@@ -2,7 +2,7 @@
 
 A checkout has them in `notebooks/`, an installed wheel in `transformer_lesson/notebooks/`. Opening
 lessons in that folder leaves other files there: copies, checkpoints, pictures, progress. So nothing
-else lists the folder.
+else lists the folder, and this module is short.
 """
 
 from pathlib import Path

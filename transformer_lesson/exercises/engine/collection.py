@@ -144,6 +144,35 @@ def load_collected(folder: Path) -> tuple[dict[str, Callable], dict[str, str]]:
     return functions, broken
 
 
+def add_collected(folder: Path, other: Path) -> list[str]:
+    """Add the functions that another machine collected and this one lacks; return their names.
+
+    None of them is run. A file that Python cannot parse adds nothing.
+    """
+    added = []
+    for path in sorted(other.glob("lesson_??.py")):
+        theirs, mine = path.read_text(encoding="utf-8"), folder / path.name
+        folder.mkdir(exist_ok=True)
+        with (
+            FileLock(folder.with_name(f".{FOLDER}.lock"), timeout=10),
+            contextlib.suppress(SyntaxError, ValueError),
+        ):
+            (_, their_head), *their_parts = _sections(theirs, "head")
+            imports = [ast.unparse(one) for one in ast.parse(theirs).body if _is_import(one)]
+            ours = mine.read_text(encoding="utf-8") if mine.exists() else their_head
+            (_, head), *parts = _sections(ours, "head")
+            new = [part for part in their_parts if part[0] not in dict(parts)]
+            sections = [f"# %% {name}\n{part.strip()}\n" for name, part in [*parts, *new]]
+            if new:
+                _write(mine, "\n\n".join([_with_imports(head.strip(), imports), *sections]))
+                added += [name for name, _ in new]
+    return added
+
+
+def _is_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)
+
+
 def _module_path(folder: Path, name: str) -> Path:
     return folder / f"lesson_{LESSON_OF[name]}.py"
 
@@ -239,7 +268,7 @@ def _first_line(node: ast.stmt) -> int:
 def _with_imports(head: str, imports: Collection[str]) -> str:
     """Return a module's head with these imports, which replace others of the same names."""
     lines, nodes = head.splitlines(), ast.parse(head).body
-    statements = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    statements = [node for node in nodes if _is_import(node)]
     new = sorted(set(imports) - {ast.unparse(node) for node in statements})
     bound = {_bound(ast.parse(line).body[0])[0] for line in new}
     for node in reversed(statements):

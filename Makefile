@@ -120,11 +120,12 @@ pictures: setup-tests ## draw the README's picture anew, from lesson 03 in the b
 wheel: setup-tests ## build dist/, the course as one file to install
 	$(UV) build --wheel --clear
 
-handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only)
-	$(RUN) tools.handout $(LESSON)
+handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only; FORMAT=nbgrader: for it)
+	$(if $(filter-out nbgrader,$(FORMAT)),$(error FORMAT is nbgrader, or is not given))$(RUN) \
+		tools.handout$(if $(FORMAT),_nbgrader) $(LESSON)
 
-grade: setup ## check a folder of students' notebooks (DIR=folder), write its grades.csv
-	$(COURSE) grade "$(DIR)" $(LESSON) $(GRADE_FLAGS)
+grade: setup ## check a folder of students' notebooks (DIR=folder, ROSTER=gradebook.csv), write grades and feedback
+	$(COURSE) grade "$(DIR)" $(LESSON) $(if $(ROSTER),--roster "$(ROSTER)") $(GRADE_FLAGS)
 
 bench: setup-tests ## measure speeds and write benchmarks/RESULTS.md
 	$(RUN) benchmarks

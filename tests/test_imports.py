@@ -43,7 +43,7 @@ CORE = {"model", "text", "training", "generation", "checkpoints"}
 EVERYWHERE = {"caching.py", "files.py", "lessons.py", "ranking.py", "__init__.py"}
 ALL = ("lessons", "lab", "site", "dev")
 NEEDS = {"transformers": "lab", "nbconvert": "lab", "nbformat": "lab", "jupyterlab": "lab"}
-NEEDS |= {"datasets": "hub"}
+NEEDS |= {"datasets": "hub", "mcp": "assistant"}
 """What a module imports inside a function, or is imported for, with an extra of its own."""
 
 
@@ -60,7 +60,7 @@ def third_parties(path) -> set[str]:
 
 
 def test_what_is_imported_is_declared_by_the_extra_that_needs_it():
-    distributions = metadata.packages_distributions() | {"datasets": ["datasets"]}
+    distributions = metadata.packages_distributions() | {"datasets": ["datasets"], "mcp": ["mcp"]}
     distributions["hatchling"], builds = ["hatchling"], BUILD["requires"]
     rooms = ("tools", "benchmarks", "tests")
     others = [path for room in rooms for path in ROOT.glob(f"{room}/**/*.py")]

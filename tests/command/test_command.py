@@ -161,11 +161,6 @@ def test_a_file_that_raises_is_a_failed_answer(here, capsys, text, said_of_it):
     assert status == 1 and said_of_it in shown and "Traceback" not in shown
 
 
-def test_every_exercise_has_a_place_to_read_again():
-    assert EXERCISES.keys() == check.places().keys()
-    assert all(place.heading for place in check.places().values())
-
-
 def test_copies_are_where_the_command_is_called_and_a_folder_that_refuses_is_said(here, capsys):
     (here / MINE).write_text("a file")
     status, text = said(capsys, "update")

@@ -15,6 +15,7 @@ COMMANDS = {  # name: module, its function that takes the arguments, what help s
     "progress": ("command.progress", "main", "write one page of all that you have built"),
     "weights": ("checkpoints.weights", "run", "fetch the weights of real models (179 MB)"),
     "grade": ("grading.__main__", "main", "grade a folder of students' notebooks"),
+    "assistant": ("command.assistant", "main", "serve what an assistant may say to a learner"),
     "doctor": ("doctor.__main__", "main", "examine a Transformer of your own"),
 }
 ABOUT = """usage: transformer-lesson [COMMAND] [ARGUMENTS]
@@ -32,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int | str | None:
     """Run a command; return its exit status, or a sentence that says what is wrong."""
     name, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
     if name in ("-h", "--help"):
-        lines = (f"  {one:8} {about}" for one, (*_, about) in COMMANDS.items())
+        lines = (f"  {one:9} {about}" for one, (*_, about) in COMMANDS.items())
         print(ABOUT.format(commands="\n".join(lines)))
         return 0
     if name == "--version":

@@ -1,31 +1,29 @@
 """Check the exercises in a file without a notebook, in the words of `check`.
 
 For whoever writes in an editor of their own. It says what is wrong, shows the smallest failing
-example, gives one hint and names what to read again. It never shows a solution, and stores nothing:
-progress is what passes in a lesson.
+example, gives one hint and names what to read again. No line of a solution is shown, and nothing
+is stored: progress is what passes in a lesson.
 """
 
 import argparse
 import ast
 import contextlib
 import difflib
-import json
 import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import torch
 
-from transformer_lesson.command.lesson_files import lesson_files, place_of
 from transformer_lesson.command.my_lessons import read_notebook
 from transformer_lesson.course import MINE
 from transformer_lesson.exercises.engine.attempt import Excerpt, is_blank
 from transformer_lesson.exercises.engine.catalog import EXERCISES, find
 from transformer_lesson.exercises.engine.checks import ENDLESS, check_and_diagnose, one_thread
+from transformer_lesson.exercises.engine.help import Help, help_with
 from transformer_lesson.exercises.engine.reports import Report
 from transformer_lesson.exercises.engine.time_limit import (
     ANSWER_SECONDS,
@@ -37,7 +35,6 @@ from transformer_lesson.grading.slices import slice_for
 RUNNING = 60.0  # seconds for what a function needs: imports, constants, other functions
 EQUAL = "It gives what the package's own gives, on every draw."
 DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
-HEADING = re.compile(r"^#{1,3} (?!Exercise)(.+)$", re.MULTILINE)
 
 
 class OneSentence(argparse.ArgumentParser):
@@ -50,13 +47,6 @@ class OneSentence(argparse.ArgumentParser):
 
 class Unusable(Exception):
     """There is nothing to check; the text says why."""
-
-
-class Place(NamedTuple):
-    """Where the lessons teach what an exercise asks for."""
-
-    heading: str
-    file: str
 
 
 def cells_of(path: Path) -> list[str]:
@@ -118,50 +108,49 @@ def _answer(path: Path, cells: list[str], name: str) -> Callable | None:
     return answer if callable(answer) else None
 
 
-@cache
-def places() -> dict[str, Place]:
-    """Return for each exercise the last heading before it, and the notebook with both."""
-    found = {}
-    for path in lesson_files():
-        heading, file = "", f"{MINE}/{place_of(path).as_posix()}"
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            source = "".join(cell["source"])
-            if cell["cell_type"] == "markdown":
-                heading = (HEADING.findall(source) or [heading])[-1]
-            elif "exercise" in cell["metadata"].get("tags", ()):
-                found |= dict.fromkeys(DEFINED.findall(source), Place(heading, file))
-    return found
+def in_words(helped: Help, number: int) -> str:
+    """Return help as text, with the command for the next hint."""
+    head = f"{helped.exercise}: {helped.status}{' yet' * (helped.status == 'not attempted')}"
+    following = number < len(find(helped.exercise).hints)
+    hint = f"{helped.hint}{f' (`--hint {number + 1}` gives the next)' * following}"
+    place = f"Read again: “{helped.heading}” in {MINE}/{helped.notebook}" * bool(helped.heading)
+    return "\n".join(filter(None, [head, helped.why, helped.example, hint, place]))
 
 
-def help_with(name: str, number: int) -> str:
-    """Return one hint for an exercise, and what to read again."""
-    hints = find(name).hints
-    number = min(number, len(hints))
-    more = f" (`--hint {number + 1}` gives the next)" if number < len(hints) else ""
-    lines = [f"Hint {number} of {len(hints)}{more}: {hints[number - 1]}"]
-    if place := places().get(name):
-        lines.append(f"Read again: “{place.heading}” in {place.file}")
-    return "\n".join(lines)
+def reports_on(path: Path, exercise: str | None = None) -> list[Report]:
+    """Return a report on each exercise that was tried in a file, or on one.
+
+    Raises:
+        Unusable: the file defines no such function.
+        ValueError: there is no exercise of that name.
+        OSError: the file cannot be read.
+    """
+    cells = cells_of(path)
+    names = _asked(path, exercise, cells)
+    sys.path.insert(0, str(path.resolve().parent))  # what it imports from beside it
+    try:
+        with (
+            contextlib.redirect_stdout(Excerpt()),
+            torch.random.fork_rng(devices=[]),
+            one_thread(),
+        ):
+            reports = [report_on(path, cells, name) for name in names]
+    finally:
+        sys.path.pop(0)
+    tried = [one for one in reports if one.status != "not attempted"]
+    return tried if tried and exercise is None else reports
 
 
 def main(arguments: list[str]) -> int | str:
     """Print a report on each exercise that was tried; return 1 if one of them has not passed."""
     chosen = _parsed(arguments)
     try:
-        cells = cells_of(chosen.file)
-        names = _asked(chosen, cells)
+        reports = reports_on(chosen.file, chosen.exercise)
     except (Unusable, ValueError, OSError) as error:  # no such file, exercise or function
         return str(error)
-    sys.path.insert(0, str(chosen.file.resolve().parent))  # what it imports from beside it
-    printed = Excerpt()
-    with contextlib.redirect_stdout(printed), torch.random.fork_rng(devices=[]), one_thread():
-        reports = [report_on(chosen.file, cells, name) for name in names]
-    if chosen.exercise is None and any(one.status != "not attempted" for one in reports):
-        reports = [one for one in reports if one.status != "not attempted"]
     for report in reports:
-        print(report)
-        if report.status != "passed":
-            print(help_with(report.name, chosen.hint))
+        passed = report.status == "passed"
+        print(report if passed else in_words(help_with(report, chosen.hint), chosen.hint))
         print()
     return int(any(report.status != "passed" for report in reports))
 
@@ -177,7 +166,7 @@ def _parsed(arguments: list[str]) -> argparse.Namespace:
     return chosen
 
 
-def _asked(chosen: argparse.Namespace, cells: list[str]) -> list[str]:
+def _asked(path: Path, exercise: str | None, cells: list[str]) -> list[str]:
     """Return the exercises to check.
 
     Raises:
@@ -185,12 +174,12 @@ def _asked(chosen: argparse.Namespace, cells: list[str]) -> list[str]:
         Unusable: the file does not define its function, or none of any exercise.
     """
     here = exercises_in(cells)
-    if chosen.exercise is None:
+    if exercise is None:
         if not here:
-            raise Unusable(f"{chosen.file} defines no function of an exercise.")
+            raise Unusable(f"{path} defines no function of an exercise.")
         return here
-    name = find(chosen.exercise).name
+    name = find(exercise).name
     if name not in here:
         others = f"; it defines {', '.join(here)}" if here else ""
-        raise Unusable(f"{chosen.file} does not define `{name}`{others}.")
+        raise Unusable(f"{path} does not define `{name}`{others}.")
     return [name]

@@ -33,6 +33,8 @@ from transformer_lesson.course import EDITIONS, MINE, learners_folder
 from transformer_lesson.files import write_atomically
 
 EARLIER = ".earlier"
+FOR_ASSISTANTS = PACKAGE / "command" / "for_assistants.md"
+RULES = ("AGENTS.md", "CLAUDE.md")  # what different assistants read
 
 
 def bring_up_to_date(course: Path = COURSE, home: Path | None = None) -> Iterator[str]:
@@ -48,7 +50,9 @@ def bring_up_to_date(course: Path = COURSE, home: Path | None = None) -> Iterato
     lessons, mine = course / FOLDER, (home or course) / MINE
     for folder in (mine / "deeper", mine / EDITIONS / "deeper"):
         folder.mkdir(parents=True, exist_ok=True)
-    yield from _bring_glossary(lessons / GLOSSARY, mine / GLOSSARY, mine / EDITIONS / GLOSSARY)
+    texts = {GLOSSARY: lessons / GLOSSARY, **dict.fromkeys(RULES, FOR_ASSISTANTS)}
+    for name, text in texts.items():
+        yield from _bring_text(text, mine / name, mine / EDITIONS / name)
     progress = "my_progress.json"
     if (lessons / progress).exists() and not (mine / progress).exists():
         shutil.copyfile(lessons / progress, mine / progress)
@@ -57,8 +61,8 @@ def bring_up_to_date(course: Path = COURSE, home: Path | None = None) -> Iterato
         yield from _bring_up_to_date(lesson, mine / place, mine / EDITIONS / place)
 
 
-def _bring_glossary(newest: Path, copy: Path, edition: Path) -> Iterator[str]:
-    """Replace the copy of the glossary by a newer one; back it up if the learner wrote in it."""
+def _bring_text(newest: Path, copy: Path, edition: Path) -> Iterator[str]:
+    """Replace the copy of a text by a newer one; back it up if the learner wrote in it."""
     text = newest.read_bytes()
     old = edition.read_bytes() if edition.exists() else None
     changed = copy.exists() and copy.read_bytes() not in (old, text)

@@ -1,6 +1,7 @@
 """Grade a folder: `transformer-lesson grade folder`; with 03 behind it, only one lesson.
 
-If students also hand in their progress files, a second table shows the class's gain.
+If students also hand in their progress files, a second table shows the class's gain. With a roster,
+the gradebook that Canvas or Moodle exports, a table that it imports is written, too.
 
 Notebooks that cannot be sandboxed run only with `--unconfined`.
 """
@@ -21,6 +22,8 @@ from transformer_lesson.grading import folder as handed_in
 from transformer_lesson.grading import sandbox
 from transformer_lesson.grading.archives import Unreadable
 from transformer_lesson.grading.class_gain import write_gains
+from transformer_lesson.grading.feedback import write_feedback
+from transformer_lesson.grading.gradebook import Unusable, read_roster, write_gradebook
 from transformer_lesson.grading.judge import grade, grade_hunt
 
 UNCONFINED = (
@@ -70,15 +73,21 @@ def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Grade a folder, write grades.csv and gains.csv there, and print a summary."""
+    """Grade a folder, write its tables and the feedback there, and print a summary."""
     parser = OneSentence(prog="transformer-lesson grade", description=__doc__)
     parser.add_argument("folder", help="with the students' notebooks")
     parser.add_argument("lesson", nargs="?", default="", help="two digits; all lessons without it")
+    parser.add_argument("--roster", type=Path, help="the gradebook of Canvas or Moodle")
     parser.add_argument("--unconfined", action="store_true", help="run what can't be locked in")
     chosen = parser.parse_args(arguments)
     refused = refusal(chosen.folder, chosen.lesson, chosen.unconfined)
     if refused:
         print(refused)
+        return 1
+    try:
+        roster = chosen.roster and read_roster(chosen.roster)
+    except Unusable as error:
+        print(error)
         return 1
     folder = Path(chosen.folder).resolve()
     submissions = handed_in.find_submissions(folder)
@@ -91,8 +100,14 @@ def main(arguments: list[str]) -> int:
     try:
         place = handed_in.write_grades(graded, folder)
         print(f"{place}: {sentence or 'nothing was handed in'}.")
+        print(f"{write_feedback(graded, folder)}: a file for each student.")
+        if roster:
+            print(*write_gradebook(graded, roster, folder), sep="\n")
         if gained := write_gains(folder):
             print(gained)
+    except Unusable as error:
+        print(error)
+        return 1
     except OSError as error:  # the table is open in a spreadsheet, or the disk is full
         print(f"{error.strerror}, or close the table where it is open, and grade again.")
         return 1

@@ -20,6 +20,7 @@ from transformer_lesson.grading.archives import LARGEST, File, Unreadable, files
 
 COLUMNS = ("student", "lesson", "exercise", "status", "mistake", "message")
 LONGEST = 300  # characters of a message
+FEEDBACK = "feedback"  # the folder of what was written to the students
 TITLE = re.compile(r"^#\s*(\d\d(?=\s*·\s*(?:Deeper: (.+))?)|Hunt \d{1,4}(?=\s*·))", re.MULTILINE)
 HUNT = re.compile(r"hunt (\d{1,4})")
 PLATFORM = re.compile(  # Moodle's and Canvas's file names: the student, then the file
@@ -64,7 +65,7 @@ def find_submissions(folder: Path) -> list[Submission]:
     submissions = []
     for entry in sorted(folder.iterdir(), key=lambda path: os.fsencode(path.name)):
         data = entry.suffix in (".csv", ".json") and not is_notebook(entry) and entry.is_file()
-        if data or _is_hidden(Path(entry.name)):
+        if data or _is_hidden(Path(entry.name)) or _is_feedback(entry):
             continue
         try:
             files = [one for one in _files(entry) if not _is_hidden(one.path.relative_to(folder))]
@@ -96,6 +97,13 @@ def _files(entry: Path) -> Iterator[File]:
 def _is_hidden(path: Path) -> bool:
     """Return whether a file is the system's, a JupyterLab checkpoint or an earlier edition."""
     return any(part.startswith(".") or part in LITTER for part in path.parts)
+
+
+def _is_feedback(path: Path) -> bool:
+    """Return whether this is the folder of an earlier grading's feedback, and no student's."""
+    return (
+        path.name == FEEDBACK and path.is_dir() and all(p.suffix == ".md" for p in path.iterdir())
+    )
 
 
 def is_notebook(path: Path) -> bool:

@@ -174,9 +174,8 @@ def _add_diagnosis(exercise: Exercise, answer: Callable, report: Report) -> Repo
     if explanation is None:
         return report
     fold = partial(Folded, LINES, preformatted(explanation.lines)) if explanation.lines else None
-    return Report(
-        exercise.name, "failed", f"{explanation.text}\n{failure}", explanation.mistake, fold
-    )
+    message = f"{explanation.text}\n{failure}"
+    return Report(exercise.name, "failed", message, explanation.mistake, fold, explanation.text)
 
 
 VALUES = "Type and shape are right, the values are not."

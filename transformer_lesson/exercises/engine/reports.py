@@ -58,6 +58,7 @@ class Report:
         message: plain text whose first line is a sentence.
         mistake: the mistake's name, if it is a known one.
         fold: makes the foldable part; called when a notebook shows the report.
+        nudge: the beginning of the message that explains the mistake, with no number of a draw.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Report:
     message: str = ""
     mistake: str | None = None
     fold: Callable[[], Folded] | None = None
+    nudge: str = ""
 
     def __repr__(self) -> str:
         head = f"{printable(self.name)}: {self._verdict}"

@@ -78,6 +78,9 @@ UNRINGED = """(() => {
 })()"""
 """The pressed places without a ring of the color in `argument` where the focus is."""
 FOCUS_COLOR = "rgb(106, 53, 217)"
+TIP = 'getComputedStyle(root.querySelector(".tip")).visibility'
+POINTED_AT = """root.querySelector("svg [tabindex]")?.dispatchEvent(
+    new PointerEvent("pointermove", {bubbles: true, composed: true, screenX: 1, screenY: 1}))"""
 UNNAMED = """[...root.querySelectorAll("svg [tabindex], svg [role=button], svg [role=img]")]
     .filter(node => !node.getAttribute("aria-label") || node.getAttribute("tabindex") === null)
     .map(node => node.outerHTML)"""
@@ -158,6 +161,17 @@ def test_the_focus_has_a_ring_on_what_is_pressed_and_keys_are_explained(opened):
     assert opened.read(UNRINGED, FOCUS_COLOR) == []
     keys = opened.read('root.querySelector("svg").ariaDescribedByElements[0].textContent')
     assert keys == "Arrow keys move in the picture, Enter chooses."
+
+
+def test_what_changes_is_spoken_and_escape_takes_the_tip_away(opened):
+    """The picture's sentence is a live region; the tip of a place goes without moving the hand."""
+    assert opened.read('root.querySelector("p.said").role') == "status"
+    opened.read("root.activeElement?.blur()")
+    opened.read(POINTED_AT)
+    if opened.told():
+        assert opened.read(TIP) == "visible"
+        opened.page.keyboard.press("Escape")
+    assert opened.read(TIP) == "hidden"
 
 
 def test_play_goes_on_to_the_end_and_begins_again_there(name, opened):

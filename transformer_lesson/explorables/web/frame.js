@@ -44,11 +44,14 @@ export function frame({ model, el }, { name, traits, controls, load, draw }) {
   if (load) wait(page, load(model));
   for (const trait of traits) model.on(`change:${trait}`, moved);
   const size = new ResizeObserver(page.redraw), leaveTheme = followTheme(page.host);
+  const hush = ({ key }) => key === "Escape" && tell(page, null); // also where the focus is elsewhere
+  document.addEventListener("keydown", hush);
   size.observe(page.section);
   reach(page);
   page.redraw();
   return () => {
     for (const trait of traits) model.off(`change:${trait}`, moved);
+    document.removeEventListener("keydown", hush);
     size.disconnect();
     leaveTheme();
   };
@@ -368,7 +371,6 @@ function reach(page) {
     const node = at(event), way = WAYS[event.key];
     if (!node) return;
     if (event.key === "Enter" || event.key === " ") node.dispatchEvent(new MouseEvent("click"));
-    else if (event.key === "Escape") tell(page, null);
     else if (way) neighbor(node, svg, way)?.focus();
     else return;
     event.preventDefault();

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -273,6 +274,23 @@ def test_the_translator_can_be_tried_at_once(visit):
     flow.get_by_role("button", name="row 2, “opens”").click()
     flow.get_by_text("In the encoder, “opens” looks most at").first.wait_for()
     assert faults(page) == []
+
+
+def test_packed_and_unpacked_elsewhere_its_explorables_live(chromium, built, tmp_path):
+    with zipfile.ZipFile(site.pack(built)) as packed:
+        assert packed.testzip() is None
+        packed.extractall(tmp_path / "für die Schule")
+    unpacked = tmp_path / "für die Schule" / built.name
+    assert {path.relative_to(unpacked) for path in unpacked.rglob("*.html")} == {
+        path.relative_to(built) for path in built.rglob("*.html")
+    }
+    with visiting(chromium, unpacked) as open_page:
+        page = open_page("try.html")
+        page.get_by_label("English sentence").fill("the cat sees the dog .")
+        page.get_by_text("Katze").first.wait_for()
+        page.get_by_role("link", name="The lessons").first.click()
+        page.locator("main a", has_text="03 · Attention").first.click()
+        page.locator("div.explorable section:not([aria-busy])").first.wait_for()
 
 
 @pytest.mark.parametrize(("nth", "size"), [(0, (1280, 800)), (1, (390, 844))])

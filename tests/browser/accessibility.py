@@ -1,4 +1,4 @@
-"""What axe finds on a page: each fault against WCAG 2.2, level A or AA, and what else is serious."""
+"""What axe finds on a page: faults against WCAG 2.2, levels A and AA, and what else is serious."""
 
 from pathlib import Path
 

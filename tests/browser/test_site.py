@@ -36,7 +36,7 @@ CUT_CODE = """() => [...document.querySelectorAll(".cell_input pre")]
     .filter(it => it.scrollWidth > it.clientWidth).map(it => it.textContent.slice(0, 60))"""
 HIDDEN_FOCUS = """() => {
     let node = document.activeElement, root = document;
-    while (node.shadowRoot?.activeElement) [root, node] = [node.shadowRoot, node.shadowRoot.activeElement];
+    for (; node.shadowRoot?.activeElement; node = root.activeElement) root = node.shadowRoot;
     if (node === document.body) return null;
     const { left, top, width, height } = node.getBoundingClientRect();
     const shows = ([x, y]) => {

@@ -140,10 +140,10 @@ bench-gpu: setup-tests ## the same on a GPU: GPT-2's smallest configuration
 address: setup ## write where `git remote` says that the repository is, at publication
 	$(RUN) tools.address
 
-site: setup-tests ## build the web site into site/, from the lessons as they are stored
-	@$(RUN) tools.site
+site: setup-tests ## build the web site into site/, from the lessons as they are stored (ZIP=1: and pack it)
+	@$(RUN) tools.site $(if $(ZIP),--zip)
 
 clean: ## remove .venv and every cache
-	rm -rf .venv .venv-oldest site build dist .pytest_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv .venv-oldest site site.zip build dist .pytest_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -prune -exec rm -rf {} +

@@ -1,5 +1,8 @@
 """Build the web site into `site/`: `make site`. It opens from the disk, without a network.
 
+`make site ZIP=1` packs it into `site.zip`, too, for a stick or a room without a network: unpack it
+and open `index.html`.
+
 The pages are copied to `build/site-source` in the repository's layout, so that links between them
 work; Sphinx reads them there (see docs/site/conf.py). Any warning is an error.
 """
@@ -46,13 +49,22 @@ def build(site: Path, work: Path) -> int:
     return build_main(list(map(str, [*options, "-c", ROOT / "docs/site", source, site])))
 
 
-def main(site: str = str(SITE), work: str = str(WORK)) -> int:
+def pack(site: Path) -> Path:
+    """Pack the site into one file beside it, and return its path."""
+    return Path(shutil.make_archive(str(site), "zip", site.parent, site.name))
+
+
+def main(site: str = str(SITE), work: str = str(WORK), zipped: bool = False) -> int:
     """Build, and say where the site is."""
     status = build(Path(site), Path(work))
     if status == 0:
         print(f"The site is ready: open {Path(site) / 'index.html'}")
+        if zipped:
+            packed = pack(Path(site))
+            print(f"Packed: {packed} ({packed.stat().st_size / 1e6:.0f} MB)")
     return status
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    folders = [one for one in sys.argv[1:] if one != "--zip"]
+    sys.exit(main(*folders, zipped="--zip" in sys.argv))

@@ -5,7 +5,14 @@ import time
 import nbformat
 import pytest
 
-from tests.browser.lab import ERRORS, behind_lessons_before_a_release
+from tests.browser.accessibility import AXE, CONTRAST, FORM
+from tests.browser.lab import (
+    ERRORS,
+    KERNEL_IS_IDLE,
+    behind_lessons_before_a_release,
+    open_answers,
+    shut_down_kernel,
+)
 from tests.cells import only_what_shows
 from tests.real_weights import skip_without_weights
 from tests.stored_lessons import cells, source
@@ -63,6 +70,8 @@ def test_explorables_move(lesson, course, open_lesson):
     assert page.locator(".explorable").count() >= len(SHOWN[lesson])
     for explorable in page.locator(".explorable").all():
         _move_controls(page, explorable)
+    page.evaluate(AXE)
+    assert page.evaluate(FORM, "div.explorable") == []
     assert page.outside == [] and page.problems == []
 
 
@@ -96,3 +105,32 @@ def _act(control, action):
         control.press("Tab")
     else:
         control.press("Space")
+
+
+IN_LAB = ["00_start_here", "03_attention", "08_training", "14_bug_hunt", "17_your_own"]
+THEMES = {"JupyterLab Light": "true", "JupyterLab Dark": "false"}
+SET_THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
+OURS = ".jp-Notebook :is(.jp-OutputArea-output, .jp-RenderedMarkdown)"
+IN_OURS = f"""async () => {{
+    const include = [...document.querySelectorAll("{OURS}")].filter(it => it.checkVisibility());
+    return ({FORM})({{include}});
+}}"""
+
+
+@pytest.mark.browser
+@pytest.mark.everything
+@pytest.mark.parametrize("lesson", IN_LAB)
+def test_a_lesson_is_accessible_in_both_themes(lesson, lab, page):
+    """What a lesson says and shows, as it is stored; JupyterLab's own parts are left out."""
+    page.goto(f"{lab}/lab/tree/notebooks/{lesson}.ipynb?reset", wait_until="domcontentloaded")
+    page.wait_for_selector(".jp-Notebook .jp-Cell")
+    page.wait_for_function(KERNEL_IS_IDLE)
+    open_answers(page)
+    assert page.locator(OURS).count() > 30
+    page.evaluate(AXE)
+    for theme, light in THEMES.items():
+        page.evaluate(SET_THEME, theme)
+        page.wait_for_function("light => document.body.dataset.jpThemeLight === light", arg=light)
+        assert page.evaluate(IN_OURS) == [], theme
+        assert page.evaluate(CONTRAST, f"{OURS} *") == [], theme
+    shut_down_kernel(page)

@@ -1,5 +1,8 @@
 """What holds for every explorable that lives in the page."""
 
+import ast
+import csv
+import json
 import re
 import subprocess
 import sys
@@ -8,6 +11,7 @@ from inspect import signature
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 from lxml import etree
@@ -24,7 +28,12 @@ from transformer_lesson import explorables
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.explorables import html
 from transformer_lesson.explorables.bundle import WEB, bundle, front_ends
-from transformer_lesson.explorables.in_page import LARGEST_MODEL, ReadsTranslator, Text, Weights
+from transformer_lesson.explorables.in_page import (
+    LARGEST_MODEL,
+    ReadsTranslator,
+    Text,
+    Weights,
+)
 
 PLAYED = {  # what is played, from where to where
     "AnswerExplorer": ("step", 1, 5),
@@ -78,6 +87,9 @@ UNRINGED = """(() => {
 })()"""
 """The pressed places without a ring of the color in `argument` where the focus is."""
 FOCUS_COLOR = "rgb(106, 53, 217)"
+TIP = 'getComputedStyle(root.querySelector(".tip")).visibility'
+POINTED_AT = """root.querySelector("svg [tabindex]")?.dispatchEvent(
+    new PointerEvent("pointermove", {bubbles: true, composed: true, screenX: 1, screenY: 1}))"""
 UNNAMED = """[...root.querySelectorAll("svg [tabindex], svg [role=button], svg [role=img]")]
     .filter(node => !node.getAttribute("aria-label") || node.getAttribute("tabindex") === null)
     .map(node => node.outerHTML)"""
@@ -160,6 +172,17 @@ def test_the_focus_has_a_ring_on_what_is_pressed_and_keys_are_explained(opened):
     assert keys == "Arrow keys move in the picture, Enter chooses."
 
 
+def test_what_changes_is_spoken_and_escape_takes_the_tip_away(opened):
+    """The picture's sentence is a live region; the tip of a place goes without moving the hand."""
+    assert opened.read('root.querySelector("p.said").role') == "status"
+    opened.read("root.activeElement?.blur()")
+    opened.read(POINTED_AT)
+    if opened.told():
+        assert opened.read(TIP) == "visible"
+        opened.page.keyboard.press("Escape")
+    assert opened.read(TIP) == "hidden"
+
+
 def test_play_goes_on_to_the_end_and_begins_again_there(name, opened):
     trait, first, last = PLAYED.get(name, ("", 0, -1))
     start = opened.get(trait) if trait else 0
@@ -196,6 +219,51 @@ def test_its_picture_is_saved_whole(opened, tmp_path):
     assert texts[0] == opened.title and set(opened.written()) <= set(texts)
     assert svg.findtext("{*}desc") == opened.said
     assert "var(" not in path.read_text() and "class=" not in path.read_text()
+
+
+def test_its_numbers_leave_as_a_table(opened, tmp_path):
+    with opened.page.expect_download() as download:
+        opened.page.get_by_role("button", name="CSV", exact=True).click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    with path.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert path.suffix == ".csv" and head[:1] == ["what"]
+    assert [row[0].removeprefix("'") for row in rows] == opened.told()
+    for words, *numbers in rows:
+        plain = words.replace(",", "").replace("−", "-")
+        assert all(number in plain for number in numbers)
+        assert bool(numbers) == bool(re.search(r"\d", words))
+
+
+def test_a_link_and_a_line_of_python_bring_its_state_back(name, opened):
+    opened.read(f"{MODEL}.copied = [], navigator.clipboard.writeText = async text => "
+                f"{MODEL}.copied.push(text)")  # fmt: skip
+    opened.read(TO_THE_END)
+    free, state = html.free_names(getattr(explorables, name)), opened.all()
+    opened.page.get_by_role("button", name="link", exact=True).click()
+    (link,) = opened.read(f"{MODEL}.copied")
+    assert link == opened.page.url and "#state=0.%7B" in link
+    opened.read(f"{MODEL}.place = undefined, {MODEL}.values._anywidget_id = argument", f"a.{name}")
+    opened.page.get_by_role("button", name="link", exact=True).click()
+    line = opened.read(f"{MODEL}.copied.at(-1)")
+    given = {one.arg: ast.literal_eval(one.value) for one in ast.parse(line).body[0].value.keywords}
+    assert [*given.values()] == opened.read(f"argument.map(name => {MODEL}.get(name))", free)
+    explorable = made(name)
+    for value in given:
+        setattr(explorable, value, given[value])
+    assert line.startswith(f"{name}(") and explorable.values == explorable.values | given
+    opened.page.goto("about:blank")
+    opened.page.goto(link)
+    opened.page.wait_for_function("said => document.querySelector('div.explorable > div')"
+        "?.shadowRoot.querySelector('.said').innerText === said", arg=state["said"])  # fmt: skip
+    again = opened.all()
+    assert {key: sorted(again[key]) for key in state} == {key: sorted(state[key]) for key in state}
+    others = {key: 1 if isinstance(given[key], dict) else {"no": "value"} for key in free}
+    wrong = f"#state=0.{json.dumps(others)}"
+    opened.page.goto("about:blank")
+    opened.page.goto(link.partition("#")[0] + quote(wrong, safe="#=."))
+    assert opened.read(f"{MODEL}.opening") == opened.read(f"{MODEL}.values")
 
 
 @pytest.mark.everything
@@ -332,6 +400,7 @@ def test_the_guides_example_works(show, monkeypatch, tmp_path):
     monkeypatch.setitem(explorables.MODULES, "Temperature", "temperature")
     names = {"__name__": "transformer_lesson.explorables.temperature"}
     exec(compile(python, "temperature.py", "exec"), names)
+    monkeypatch.setitem(vars(explorables), "Temperature", names["Temperature"])
     page = show(names["Temperature"](temperature=0.5))
     assert page.told()[0] == "score 2: weight 0.87"
     page.set(temperature=10.0)

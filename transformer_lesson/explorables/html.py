@@ -10,8 +10,10 @@ import html
 import json
 from collections.abc import Iterable
 
-from ipywidgets import Widget
+from ipywidgets import DOMWidget, Widget
+from traitlets import TraitType
 
+from transformer_lesson import explorables
 from transformer_lesson.explorables import MODULES
 from transformer_lesson.explorables.bundle import bundle
 
@@ -98,6 +100,18 @@ def weights_script(weights: dict[str, bytes]) -> str:
     return "\n".join(lines)
 
 
+def free_names(kind: type) -> list[str]:
+    """Return the names of what a reader may set in an explorable of this class, facts left out."""
+    every = {name: one for base in reversed(kind.__mro__) for name, one in vars(base).items()}
+    others = set(DOMWidget.class_trait_names())
+    return sorted(
+        name
+        for name, one in every.items()
+        if isinstance(one, TraitType) and name[0] != "_" and name not in others
+        if one.metadata.get("sync") and not one.metadata.get("fact")
+    )
+
+
 def front_ends(kinds: Iterable[str]) -> str:
     """Return the module that runs a page's explorables.
 
@@ -106,7 +120,8 @@ def front_ends(kinds: Iterable[str]) -> str:
     """
     kinds = sorted(set(kinds))
     text = bundle(*(MODULES[kind].rpartition(".")[2] for kind in kinds), "host")
-    return f"{text}\nstart({{ {', '.join(kinds)} }});\n"
+    free = json.dumps({kind: free_names(getattr(explorables, kind)) for kind in kinds})
+    return f"{text}\nstart({{ {', '.join(kinds)} }}, {free});\n"
 
 
 def whole_page(explorables: list[dict], weights: dict[str, bytes], title: str = "") -> str:

@@ -5,6 +5,7 @@ facts it draws and the values it shares with the kernel. The trained translator 
 once, for all explorables that use it.
 """
 
+import json
 import reprlib
 from functools import cache
 from pathlib import Path
@@ -77,7 +78,9 @@ class PageExplorable(anywidget.AnyWidget):
     def __init_subclass__(cls, **kwargs):
         if "_esm" not in vars(cls):  # anywidget's per-instance subclass has it as a trait
             name = cls.__module__.rpartition(".")[2]
-            cls._esm = f"{bundle(name)}\nexport default {{ render: {cls.__name__} }};\n"
+            view = f"{{ ...view, free: {json.dumps(html.free_names(cls))} }}"
+            render = f"(view) => {cls.__name__}({view})"
+            cls._esm = f"{bundle(name)}\nexport default {{ render: {render} }};\n"
         super().__init_subclass__(**kwargs)
 
     def __init__(self, **values):

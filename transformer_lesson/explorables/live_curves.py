@@ -73,7 +73,7 @@ class LiveCurves(PageExplorable):
     title = Text("Training").tag(sync=True)
     logarithmic = traitlets.Bool(False).tag(sync=True)
     step = traitlets.Int(None, allow_none=True).tag(sync=True)
-    """The step whose values are shown, chosen by a click; `None` is the last."""
+    """The step whose values are shown, clicked or typed; `None` is the last."""
     series = traitlets.Dict().tag(sync=True, fact=True, to_json=as_sent)
     """Points (step, value) of each curve by name; the first two curves are in nats per token."""
 

@@ -1,7 +1,8 @@
 // The frame of every explorable: a task, controls, a title that states what the picture shows, a
 // button that saves the picture, the picture itself, and one sentence with its numbers.
 
-import { asFile, element, set, textWidth } from "./draw.js";
+import { element, set, textWidth } from "./draw.js";
+import { leaveButtons, takeState } from "./leave.js";
 import { STYLE } from "./style.js";
 
 const QUICK_MILLISECONDS = 300; // slightly longer than a CSS transition
@@ -17,9 +18,10 @@ const BORDER = 4; // pixels of padding, for the borders of elements at the pictu
 //   draw      (state, page, loaded) => {title, said, height, longest}, or a sentence saying what
 //             is missing; `longest`, optional, lists {title, said} of every state that Play
 //             passes, so that there is room for the tallest from the start
-export function frame({ model, el }, { name, traits, controls, load, draw }) {
-  const memory = new Map();
-  const page = { el, model, memory, preview: null, updates: [], ...elementsOf(el, name) };
+export function frame(view, { name, traits, controls, load, draw }) {
+  const { model, el } = view, memory = new Map();
+  takeState(view);
+  const page = { el, model, memory, preview: null, updates: [], ...elementsOf(view, name) };
   const present = (state) => (page.waits ? page.waits : draw(state, page, page.loaded));
   page.redraw = () => {
     page.asked ||= requestAnimationFrame(() => {
@@ -44,11 +46,14 @@ export function frame({ model, el }, { name, traits, controls, load, draw }) {
   if (load) wait(page, load(model));
   for (const trait of traits) model.on(`change:${trait}`, moved);
   const size = new ResizeObserver(page.redraw), leaveTheme = followTheme(page.host);
+  const hush = ({ key }) => key === "Escape" && tell(page, null); // also where the focus is elsewhere
+  document.addEventListener("keydown", hush);
   size.observe(page.section);
   reach(page);
   page.redraw();
   return () => {
     for (const trait of traits) model.off(`change:${trait}`, moved);
+    document.removeEventListener("keydown", hush);
     size.disconnect();
     leaveTheme();
   };
@@ -102,7 +107,7 @@ function wait(page, promise) {
   });
 }
 
-function elementsOf(el, name) {
+function elementsOf(view, name) {
   const host = element("div", { "data-lm-suppress-shortcuts": "true" });
   const root = host.attachShadow({ mode: "open" });
   const style = new CSSStyleSheet();
@@ -120,13 +125,12 @@ function elementsOf(el, name) {
     said: element("p", { class: "said", role: "status" }),
     keys: element("p", { id: "keys", text: "Arrow keys move in the picture, Enter chooses." }) };
   parts.picture.append(svg);
-  const save = element("div", { class: "save" }, "save:",
-    element("button", { type: "button", text: "SVG", onclick: () => savePicture(parts, name) }));
+  const save = element("div", { class: "save" }, ...leaveButtons(view, parts, name));
   const section = element("section", { "aria-label": name, "aria-busy": "true" }, parts.task,
     parts.controls, element("div", { class: "head" }, parts.title, save), parts.picture, parts.said,
     parts.keys, parts.tip);
   root.append(section);
-  el.append(host);
+  view.el.append(host);
   return { ...parts, save, section };
 }
 
@@ -368,7 +372,6 @@ function reach(page) {
     const node = at(event), way = WAYS[event.key];
     if (!node) return;
     if (event.key === "Enter" || event.key === " ") node.dispatchEvent(new MouseEvent("click"));
-    else if (event.key === "Escape") tell(page, null);
     else if (way) neighbor(node, svg, way)?.focus();
     else return;
     event.preventDefault();
@@ -451,10 +454,4 @@ function isDark(host, query) {
     if (color.length && alpha > 0.5) return 0.3 * red + 0.6 * green + 0.1 * blue < 128;
   }
   return query.matches;
-}
-
-function savePicture({ svg, title, said }, name) {
-  const text = asFile(svg, title.textContent, said.textContent);
-  const href = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
-  element("a", { download: `${name.replaceAll(" ", "-").toLowerCase()}.svg`, href }).click();
 }

@@ -3,6 +3,7 @@
 class Values {
   constructor(values) {
     this.values = values;
+    this.opening = { ...values };
     this.listeners = new Map();
     this.widget_manager = { get_model: async (key) => holderOf(key) };
   }
@@ -40,10 +41,11 @@ function holderOf(key) {
   return heldWeights.get(key);
 }
 
-export function start(kinds) {
-  for (const el of document.querySelectorAll("div.explorable")) {
+// Draws every explorable of the page; `free` names for each kind the values that a reader sets.
+export function start(kinds, free) {
+  document.querySelectorAll("div.explorable").forEach((el, place) => {
     const { kind, values } = JSON.parse(el.querySelector("script").textContent);
-    el.model = new Values(values);
-    kinds[kind]({ model: el.model, el });
-  }
+    el.model = Object.assign(new Values(values), { place });
+    kinds[kind]({ model: el.model, el, free: free[kind] });
+  });
 }

@@ -9,9 +9,11 @@ const LOSS_NAMES = ["training", "validation"];
 export const LiveCurves = (view) => frame(view, {
   name: "Live curves",
   traits: ["title", "logarithmic", "step", "series"],
-  controls: (make) => [
+  controls: (make, { model }) => [
     make.choice("Loss axis", "logarithmic",
-      [[false, "linear"], [true, "logarithmic"]])],
+      [[false, "linear"], [true, "logarithmic"]]),
+    make.number("Step", "step", () => [1, Math.max(1, ...measuredSteps(model.get("series")))],
+      () => model.get("step") ?? "")],
   draw: drawLiveCurves });
 
 function drawLiveCurves({ title, logarithmic: log, step, series }, page) {
@@ -26,12 +28,18 @@ function drawLiveCurves({ title, logarithmic: log, step, series }, page) {
     frames.push({ heading: "loss, nats per token", log, high, curves: losses });
   }
   if (others.length) frames.push({ heading: "measured", log: false, high: 110, curves: others });
-  const chosen = curves.some((curve) => valueAt(curve, step) !== undefined) ? step : null;
+  const chosen = step === null ? null : nearestStep(series, step);
   const choose = (at) => page.set({ step: at === chosen ? null : at });
   const place = { x: 0, y: 0, width, chosen, choose };
   set(svg, { width, height: drawCurves(layer(svg, "curves"), frames, place) });
   return liveFacts(fitted(title, 600), frames[0].curves, curves, chosen);
 }
+
+const measuredSteps = (series) => series.flatMap(([, points]) => points.map(([step]) => step));
+
+// Of the measured steps the one next to a typed number; of two the first.
+const nearestStep = (series, typed) => measuredSteps(series).reduce((best, step) =>
+  best === null || Math.abs(step - typed) < Math.abs(best - typed) ? step : best, null);
 
 const valueAt = ({ points }, step) => points.find(([at]) => at === step)?.[1];
 

@@ -41,13 +41,13 @@ function stackOf(column, position, { tall, double }) {
   SUBLAYERS[column.block].forEach(([name, inside], i) => {
     const sublayer = box(name, name, 8, inside && { inside, tall: double });
     const add = box(`${name} add`, "Add & norm", 8, { name: "add", tall: 18, round: true });
-    const norm = box(`${name} norm`, "Add & norm", 8, { name: "norm", tall: 20 });
+    const norm = box(`${name} norm`, "Add & norm", 8, { name: "norm", tall: 24 });
     const group = position === "post" ? [sublayer, add, norm] : [norm, sublayer, add];
     group[0] = { ...group[0], gap: i ? 19 : 28, starts: true };
     boxes.push(...group.map((one) => ({ ...one, block: true })));
   });
   const pre = position === "pre";
-  if (pre) boxes.push(box("last", "Add & norm", 16, { name: "last norm", tall: 20 }));
+  if (pre) boxes.push(box("last", "Add & norm", 16, { name: "last norm", tall: 24 }));
   if (column.writes) boxes.push(box("softmax", "Linear + softmax", pre ? 9 : 17));
   const all = boxes.reduce((sum, one) => sum + one.gap + one.tall, 0);
   return { ...column, boxes, tall: all + 27 };
@@ -150,7 +150,7 @@ function insideOf({ key, inside, x, y, wide, tall }, { narrow }) {
 }
 
 function boxTexts({ key, part, name, inside, x, y, wide, tall }, view) {
-  const { narrow } = view.sizes, size = narrow || tall === 20 ? 12 : 13;
+  const { narrow } = view.sizes, size = narrow || name === "norm" || name === "last norm" ? 12 : 13;
   const room = inside && !narrow ? wide / 2 : wide, free = inside && narrow ? tall / 2 : tall;
   const short = name?.includes("norm") ? name[0].toUpperCase() + name.slice(1) : name ?? part;
   const lesson = ` · ${lessonOf(part, view)}`, step = size + 1;

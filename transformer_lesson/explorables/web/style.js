@@ -38,7 +38,7 @@ input[type="number"] { width: 4.6em; padding-right: 2px; }
 input[type="range"] { width: 104px; max-width: 100%; margin: 0; }
 output { min-width: 2em; font-variant-numeric: tabular-nums; color: var(--soft); }
 button { background: var(--paper); border: 1px solid var(--soft); border-radius: 7px;
-  padding: 2px 10px; cursor: pointer; }
+  padding: 2px 10px; min-width: 24px; min-height: 24px; cursor: pointer; }
 button[aria-pressed="true"] { background: var(--ink); border-color: var(--ink);
   color: var(--paper); }
 .play { min-width: 6.5em; }
@@ -99,6 +99,7 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .ruler span { grid-area: 1 / 1; }
 .save { display: flex; gap: 5px; align-items: center; color: var(--soft); font-size: 12px; }
 .save button { padding: 0 6px; }
+.save span { max-width: 22em; user-select: all; }
 .hide, .controls .hide { display: none; }
 /* the map */
 .fold { padding: 0 8px; font-size: 14px; border-color: var(--focus); }
@@ -112,6 +113,7 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .card p, .card code, .more p, .more code { display: block; margin: 0 0 5px; }
 .more .fold { margin: 0 0 8px; }
 .card code, .more code { font-family: ui-monospace, Menlo, Consolas, monospace; font-size: 13px; }
+.map a:not(.hide) { display: inline-block; line-height: 24px; }
 a { color: var(--key); }
 /* on a phone the controls stay in view above the picture */
 @media (max-width: 640px) { .controls { position: sticky; top: var(--explorable-top, 0px);

@@ -7,7 +7,7 @@ import { fromLargest } from "../../explorables/web/ranking.js";
 
 const NORM_STEPS = [0, 4];
 const NORM_STAGES = ["as they come in", "minus the mean", "divided", "times gamma", "plus beta"];
-const NORM_BLOCK = { high: 180, row: 22, numbers: 38 }; // pixels
+const NORM_BLOCK = { high: 186, row: 24, numbers: 38 }; // pixels
 const NORM_CONTROLS = {
   norm: (make) =>
     make.choice("Norm", "norm", [["layer", "Layer"], ["rms", "RMS"], ["batch", "Batch"]]),
@@ -86,7 +86,7 @@ function drawNormBlock(group, { levels, moved, cell, state, page }, level, { lef
   put.label(group, "columns", columns, (text, i) =>
     [text, first.x + (i + 0.5) * cell, first.y - 8, "small middle"]);
   put.text(group, "names", tokens, (text, i) => [
-    text, first.x - 8, y(i), i === token ? "small end strong" : "small end",
+    text, first.x - 12, y(i), i === token ? "small end strong" : "small end",
     choosable(`change “${text}”`, i === token, () => page.set({ token: i }))]);
   drawNormNumbers(group, levels[level], { cell, high, first, heading, state, page });
   const framed = norm === "batch"

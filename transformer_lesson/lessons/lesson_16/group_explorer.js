@@ -113,7 +113,7 @@ function drawAsked(group, { group: { source }, wanted }, place) {
 
 // Positions of the tokens of an answer: boxes as wide as their words, closer where room is short.
 function answerPlaces({ words }, { tokens }) {
-  const wide = (size, room) => words.map((word) => textWidth(word, size) + room);
+  const wide = (size, room) => words.map((word) => Math.max(24, textWidth(word, size) + room));
   const total = (sizes) => sizes.reduce((a, b) => a + b + 3);
   const roomy = wide(13, 12), sizes = total(roomy) <= tokens ? roomy : wide(12, 5);
   let x = 0;

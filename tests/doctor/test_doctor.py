@@ -156,7 +156,7 @@ def test_after_its_time_no_probe_begins():
         ({"batch": torch.ones(3)}, "batch must be ids, each a tensor of the shape (text, token)."),
         ({"batch": torch.ones(3, 4)}, "batch must hold ids (whole numbers) of at least two texts."),
         ({"kind": "translator"}, "batch must be (source ids, target ids), each a tensor"),
-        ({"only": {"leak"}}, "There is no probe 'leak': there are modes, rows, visibility,"),
+        ({"only": {"leak"}}, "There is no probe 'leak': there are modes, dropout_size, rows,"),
         ({"pad_id": "<pad>"}, "pad_id is '<pad>', but it must be a whole number."),
     ],
 )

@@ -36,7 +36,7 @@ def script(host: str, change: dict | None = None) -> str:
 
 
 def pairs(which: str) -> list[list[str]]:
-    """Return [host, fault, fault] of the pairs that the doctor was "repaired_on", or "held_out"."""
+    """Return [host, fault, fault] of pairs: "repaired_on", "held_out" or "first_seen"."""
     text = FOLDER.with_name("pairs.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)[which]
 

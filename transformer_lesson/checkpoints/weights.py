@@ -451,7 +451,7 @@ def main(asked: str | None = None) -> None:
 
 def run(arguments: list[str] | None = None) -> str | None:
     """Fetch what is missing; return what went wrong, in a sentence."""
-    parser = argparse.ArgumentParser(COMMAND, description=main.__doc__)
+    parser = argparse.ArgumentParser("transformer-lesson weights", description=main.__doc__)
     parser.add_argument("model", nargs="?", help=f"one of {', '.join(WEIGHTS)}; default: all free")
     try:
         return main(parser.parse_args(arguments).model)

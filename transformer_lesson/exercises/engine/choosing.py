@@ -68,12 +68,15 @@ def as_written(marked: Callable, taken: frozenset[str] = frozenset()) -> str:
 
 @cache
 def parts(marked: Callable) -> tuple[FunctionType, ...]:
-    """Return a marked function and the functions with marks that it calls."""
-    function = inspect.unwrap(marked)  # without the tests' annotation checks
-    named = [function.__globals__.get(name) for name in function.__code__.co_names]
-    called = [inspect.unwrap(one) for one in named if inspect.isfunction(one)]
-    ours = [one for one in called if one.__module__ == function.__module__]
-    return function, *(one for one in ours if any(map(_is_mark, ast.walk(_tree(one)))))
+    """Return a marked function and the functions with marks that it and they call."""
+    found = [inspect.unwrap(marked)]  # without the tests' annotation checks
+    for function in found:
+        named = [function.__globals__.get(name) for name in function.__code__.co_names]
+        called = [inspect.unwrap(one) for one in named if inspect.isfunction(one)]
+        ours = [one for one in called if one.__module__ == function.__module__]
+        marks = [one for one in ours if any(map(_is_mark, ast.walk(_tree(one))))]
+        found += [one for one in marks if one not in found]
+    return (*found,)
 
 
 @cache

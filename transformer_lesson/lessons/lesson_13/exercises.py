@@ -544,7 +544,7 @@ def _gemma_inputs(draw: Draw) -> tuple:
         ((4, 1, 6), (4, 2, 4), (6, 3, 2), (3, 3, 4), (6, 2, 4), (4, 2, 6))
     )
     draw.sizes |= ({}, {}, {"batch": 1}, {}, {"n": 1}, {})[draw.number]
-    draw.sizes |= {"d_q": n_heads * d_head, "d_kv": n_kv_heads * d_head, "d_head": d_head}
+    draw.sizes |= {"d_q": n_heads * d_head, "d_kv": n_kv_heads * d_head}
     n = draw.size("n", at_least=1 if draw.number == 4 else 4)
     mask = window_mask(n, 2) if draw.number % 2 else causal_mask(n)
     mask[..., 1:2, :] &= draw.number != 3  # this token sees nothing
@@ -553,7 +553,7 @@ def _gemma_inputs(draw: Draw) -> tuple:
     gates = [draw.normal("d_model d_ff") / draw.size("d_model") ** 0.5 for _ in range(2)]
     W_down = draw.normal("d_ff d_model") / draw.size("d_ff") ** 0.5
     norms = [draw.positive("d_model") for _ in range(4)]
-    of_heads = draw.positive("d_head"), draw.positive("d_head")
+    of_heads = draw.positive(str(d_head)), draw.positive(str(d_head))
     base = draw.one_of((100.0, 10000.0, 1e6, 500.0))
     block = GemmaBlock(
         norms[0], *matrices, *of_heads, *norms[1:3], *gates, W_down, norms[3],

@@ -111,6 +111,7 @@ IN_LAB = ["00_start_here", "03_attention", "08_training", "14_bug_hunt", "17_you
 THEMES = {"JupyterLab Light": "true", "JupyterLab Dark": "false"}
 SET_THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
 OURS = ".jp-Notebook :is(.jp-OutputArea-output, .jp-RenderedMarkdown)"
+MANY = "ours => document.querySelectorAll(ours).length > 30"
 IN_OURS = f"""async () => {{
     const include = [...document.querySelectorAll("{OURS}")].filter(it => it.checkVisibility());
     return ({FORM})({{include}});
@@ -126,7 +127,7 @@ def test_a_lesson_is_accessible_in_both_themes(lesson, lab, page):
     page.wait_for_selector(".jp-Notebook .jp-Cell")
     page.wait_for_function(KERNEL_IS_IDLE)
     open_answers(page)
-    assert page.locator(OURS).count() > 30
+    page.wait_for_function(MANY, arg=OURS)  # it renders a notebook bit by bit
     page.evaluate(AXE)
     for theme, light in THEMES.items():
         page.evaluate(SET_THEME, theme)

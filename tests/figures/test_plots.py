@@ -33,6 +33,7 @@ def warnings_are_errors():
     """A warning would land in the learner's notebook."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("default", ResourceWarning)  # of what others left
         yield
 
 

@@ -32,6 +32,7 @@ def text(request):
     begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("default", ResourceWarning)  # of what others left
         yield request.param
     assert time.process_time() - begun < AT_ONCE
 

@@ -75,7 +75,7 @@ def test_every_number_is_that_of_the_packages_model(show):
         for point in (0, 2, len(points) - 1):
             page.set(side=side, row=row, point=point, number=7 * row)
             assert_agree(page.told(), expected(points, model, point, 7 * row, speaks))
-    assert page.title.startswith("After feed-forward 1, “macht” has a cosine of ")
+    assert page.title.startswith("After feed-forward 1, “macht”: cosine ")
 
 
 @pytest.mark.parametrize("norm_position", ["pre", "post"])

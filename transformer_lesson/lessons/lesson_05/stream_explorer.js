@@ -182,7 +182,7 @@ function streamFacts({ points, point, word, number, states }, notes) {
   const says = now.says ? ` Read out here, it would say “${now.says.word}” ` +
     `(${now.says.share.toFixed(2)}).` : "";
   return {
-    title: point ? `After ${now.name}, “${word}” has a cosine of ${like} with its embedding` :
+    title: point ? `After ${now.name}, “${word}”: cosine ${like} with its embedding` :
       `“${word}” begins as its row in the embedding table`,
     said: [`Point ${point} of ${points.length - 1}: ${adds}. ` +
       `Number ${number} of “${word}” is now ` +

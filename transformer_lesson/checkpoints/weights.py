@@ -11,6 +11,9 @@ and somebody typed that they accept them.
 
 They are kept in `weights/` next to `my_lessons/`, or in the folder that the environment variable
 TRANSFORMER_LESSON_WEIGHTS names.
+
+Long because it is one way with a list in front: the models and their files, and from a package to a
+checked file, past its owner's terms.
 """
 
 import argparse
@@ -335,6 +338,7 @@ class _Text(HTMLParser):
         self.in_article, self.in_block = False, False
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
+        """Begin an article, or a block in it."""
         self.in_article |= tag == "article"
         if tag == "h1":
             self.blocks.clear()  # what was before the title leads elsewhere
@@ -343,10 +347,12 @@ class _Text(HTMLParser):
             self.blocks.append("")
 
     def handle_endtag(self, tag: str) -> None:
+        """End an article, or a block in it."""
         self.in_article &= tag != "article"
         self.in_block &= tag not in BLOCKS
 
     def handle_data(self, data: str) -> None:
+        """Add text to the block that has begun."""
         if self.in_block:
             self.blocks[-1] += data
 

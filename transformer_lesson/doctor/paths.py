@@ -2,6 +2,9 @@
 
 PyTorch keeps, for the gradient, which operation read which results. So paths are seen in plain
 functions as well as in modules.
+
+Long because one graph is read in many ways: what adds to the stream, what is beside it, and what a
+gate, a norm or a network does on the way.
 """
 
 import math

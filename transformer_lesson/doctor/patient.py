@@ -1,4 +1,7 @@
-"""A model that is not ours, with its owner's functions, and what every probe needs to ask it."""
+"""A model that is not ours, with its owner's functions, and what every probe needs to ask it.
+
+Long because all probes ask through it, and so none has to put anything back by itself.
+"""
 
 import copy
 import random

@@ -137,31 +137,34 @@ def stale() -> list[str]:
 
 
 def changed(script: str, commit: str) -> list[str] | None:
-    """Return the files with code that a script measures and that changed since a commit.
+    """Return the files that a script measures and that changed since a commit.
 
-    `None` if git does not know: another repository's commit, or a copy without history.
+    Of a Python file only the code counts. `None` if git does not know: another repository's
+    commit, or a copy without history.
     """
     rooms = [f"transformer_lesson/{room}" for room in MEASURES[script]]
     listed = _git("diff", "--name-only", commit, "--", f"benchmarks/{script}.py", *rooms)
     if listed is None:
         return None
-    return [path for path in listed.split() if _code_at(commit, path) != _code_now(path)]
+    return [
+        path
+        for path in listed.split()
+        if not path.endswith(".py") or _code_at(commit, path) != _code_now(path)
+    ]
 
 
 def _code_at(commit: str, path: str) -> str | None:
     text = _git("show", f"{commit}:{path}")
-    return text and _code(path, text)
+    return text and _code(text)
 
 
 def _code_now(path: str) -> str | None:
     file = ROOT / path
-    return _code(path, file.read_text(encoding="utf-8")) if file.exists() else None
+    return _code(file.read_text(encoding="utf-8")) if file.exists() else None
 
 
-def _code(path: str, text: str) -> str:
-    """Return what a file does: a Python file's syntax tree without docstrings, else the text."""
-    if not path.endswith(".py"):
-        return text
+def _code(text: str) -> str:
+    """Return what a Python file does: its syntax tree without docstrings."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if hasattr(node, "body") and isinstance(node.body, list):

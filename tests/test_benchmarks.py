@@ -74,6 +74,15 @@ def test_a_table_is_stale_when_code_that_it_measures_has_changed(
     assert (" with changes:" in results.circumstances("fast")) == (expected and not committed)
 
 
+def test_a_table_is_stale_when_data_that_it_measures_is_new(repository):
+    data = (repository / CODE).with_name("numbers.safetensors")
+    data.write_bytes(b"\x8a\x00")  # no text
+    assert results.stale() == []
+    git("add", "--all")
+    (sentence,) = results.stale()
+    assert sentence.endswith(f"changed {data.relative_to(repository).as_posix()}.")
+
+
 def test_what_git_does_not_know_is_said(repository, monkeypatch, capsys, tmp_path_factory):
     text = results.RESULTS.read_text("utf-8")
     results.RESULTS.write_text(re.sub(r"commit \w+", "commit 0123456", text), encoding="utf-8")

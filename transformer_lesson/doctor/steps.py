@@ -191,11 +191,14 @@ def _off_schedule(patient: Patient, rates: list[float]) -> Iterator[Finding]:
 
     pairs = zip(planned, planned[1:], strict=False)
     if not any(equal(a, rates[0]) and equal(b, rates[1]) for a, b in pairs):
-        yield Finding(
-            "rate_off_schedule",
-            "The optimizer's rate was read in two steps.",
-            f"It was {rates[0]:.3g} and {rates[1]:.3g}, not two of schedule()'s in a row.",
-        )
+        moved = f"It was {rates[0]:.3g} and {rates[1]:.3g}, not two of schedule()'s in a row."
+        if equal(*rates[:2]):
+            moved = (
+                f"It was {rates[0]:.3g} both times. If your scheduler is called outside of "
+                "train_step(), hand over a train_step() that calls it."
+            )
+        told = "The optimizer's rate was read in two steps."
+        yield Finding("rate_off_schedule", told, moved)
 
 
 def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) -> Iterator:

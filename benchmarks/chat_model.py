@@ -115,9 +115,14 @@ def speed(forms: dict[str, nn.Module], theirs: nn.Module, prompt: Tensor) -> lis
             for row in rows]  # fmt: skip
 
 
+def long_prompt(words) -> Tensor:
+    """Return the first ids of a chapter of CPython's manual, shape (1, N_READ)."""
+    return torch.tensor([words.encode(" ".join(manual.sentences("execmodel")))[:N_READ]])
+
+
 def reading(model: nn.Module, theirs: nn.Module, words) -> Row:
     """Return a row for a long prompt: only the logits of its last token are needed."""
-    prompt = torch.tensor([words.encode(" ".join(manual.sentences("execmodel")))[:N_READ]])
+    prompt = long_prompt(words)
     options = {"max_new_tokens": 1, "do_sample": False, "pad_token_id": 0}
     options |= {"attention_mask": torch.ones_like(prompt)}
     runs = {

@@ -1,13 +1,18 @@
 """Gemma 3 270M from its GGUF file: how long it takes to load, to read and to write."""
 
+import importlib.util
+import itertools
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import torch
 import transformers
+from torch import Tensor, nn
 
-from benchmarks.chat_model import N_READ, library_twin, reading
+from benchmarks.chat_model import N_READ, library_twin, long_prompt, reading
 from benchmarks.results import THREADS, Row, write
-from benchmarks.timing import at_least, at_most, interleaved, ratios
+from benchmarks.timing import at_least, at_most, interleaved, ratios, spread
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.checkpoints.llama_cpp import read_tokenizer
 from transformer_lesson.checkpoints.weights import weights
@@ -19,6 +24,8 @@ Loading: model and tokenizer from the file, {LOADS} times.
 The library has the same numbers, in float32 like ours, and both write the same tokens (asserted). A
 ratio is the library's seconds divided by ours, so larger is faster. Writing: {N_NEW} tokens after
 "Monday, Tuesday, Wednesday,", with a cache. Reading: {N_READ} tokens, and the first one after them.
+llama.cpp (its package `llama-cpp-python`, where that is installed) computes with the file's own 8
+bits, in kernels for this processor; the ratio is its seconds divided by ours in float32.
 """
 
 
@@ -47,7 +54,38 @@ def main() -> None:
     peer = f"`transformers` in float32 = 1.00 ({N_NEW / min(seconds['library']):.1f} tokens/s)"
     speed_ups = ratios(seconds["library"], seconds["ours"])
     rows.append(Row(f"Writes {N_NEW} tokens, float32", peer, "–", *at_least(1.0, speed_ups)))
-    write("gemma", [*rows, reading(model, theirs, words)], NOTES)
+    rows.append(reading(model, theirs, words))
+    if importlib.util.find_spec("llama_cpp"):
+        rows += beside_llama_cpp(path, runs["ours"], prompt, model, long_prompt(words))
+    write("gemma", rows, NOTES)
+
+
+def beside_llama_cpp(
+    path: Path, write_ours: Callable[[], list[int]], prompt: Tensor, model: nn.Module, long: Tensor
+) -> list[Row]:
+    """Return rows for writing after a prompt and for reading a long one, beside llama.cpp."""
+    import llama_cpp  # not among the project's requirements: it is compiled where it is installed
+
+    sizes = {"n_ctx": 1024, "n_batch": N_READ, "n_threads": THREADS, "n_threads_batch": THREADS}
+    theirs = llama_cpp.Llama(str(path), verbose=False, **sizes)
+
+    def write_theirs() -> list[int]:
+        tokens = theirs.generate(prompt[0].tolist(), temp=0.0, reset=True)
+        return list(itertools.islice(tokens, N_NEW))
+
+    def read_theirs() -> int:
+        return next(theirs.generate(long[0].tolist(), temp=0.0, reset=True))
+
+    rows = []
+    for what, count, runs in (
+        ("Writes", N_NEW, {"llama.cpp": write_theirs, "ours": write_ours}),
+        ("Reads", N_READ, {"llama.cpp": read_theirs, "ours": lambda: generate(model, long, 1)}),
+    ):
+        seconds = interleaved(runs, ROUNDS, warm_up=1)
+        peer = f"llama.cpp, 8 bits = 1.00 ({count / min(seconds['llama.cpp']):.0f} tokens/s)"
+        measured = spread(ratios(seconds["llama.cpp"], seconds["ours"]))
+        rows.append(Row(f"{what} {count} tokens, float32", peer, "–", "–", measured, None))
+    return rows
 
 
 if __name__ == "__main__":

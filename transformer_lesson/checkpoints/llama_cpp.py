@@ -1,10 +1,11 @@
-"""A Llama or a relative in a GGUF file: its config and its names.
+"""A Llama, a relative or a GPT-NeoX in a GGUF file: its config and its names.
 
 llama.cpp has its own names and its own order. Its Llama turns neighbors (2j, 2j + 1) of each query
 and key; ours and the library's turn number j with number j + d_head / 2. So the rows of W_Q and W_K
-are reordered when such a file is written, and put back here.
+are reordered when such a file is written, and put back here. In a GPT-NeoX, which it turns as the
+library does, the fused matrix begins with the queries of all heads.
 
-Source: llama.cpp's convert_hf_to_gguf.py, `LlamaModel.permute`.
+Source: llama.cpp's convert_hf_to_gguf.py, `LlamaModel.permute`, `GPTNeoXModel.modify_tensors`.
 """
 
 import re
@@ -19,6 +20,7 @@ from transformer_lesson.checkpoints.family import require
 from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
 from transformer_lesson.checkpoints.gguf_formats import parts_q4_1
 from transformer_lesson.checkpoints.gguf_tokenizer import read_tokenizer as read_tokenizer
+from transformer_lesson.checkpoints.gpt_neox import NEOX, GPTNeoXFamily, head_by_head
 from transformer_lesson.checkpoints.llama import FULL, LOCAL, RELATIVES, LlamaFamily, share_of
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
@@ -27,7 +29,7 @@ from transformer_lesson.model.packed import FourBitLinear
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 LLAMA = RELATIVES[0]
-ARCHITECTURES = {one.model_type.removesuffix("_text"): one for one in RELATIVES}
+ARCHITECTURES = {one.model_type.removesuffix("_text"): one for one in RELATIVES} | {"gptneox": NEOX}
 """llama.cpp's name of a family; it keeps a Mistral as a Llama."""
 NEIGHBORS = ("llama", "mistral", "smollm3")
 """The families whose rows of W_Q and W_K it reorders."""
@@ -41,6 +43,8 @@ FACTS = {
     "rms_norm_eps": "attention.layer_norm_rms_epsilon",
 }
 """A field of config.json to llama.cpp's name for it; a file must have all of them."""
+NEOX_FACTS = dict(FACTS, layer_norm_eps="attention.layer_norm_epsilon")
+del NEOX_FACTS["rms_norm_eps"], NEOX_FACTS["num_key_value_heads"]
 MORE_FACTS = {
     "rope_theta": "rope.freq_base",
     "rope_local_base_freq": "rope.freq_base_swa",
@@ -52,6 +56,12 @@ MORE_FACTS = {
 READ = {*FACTS.values(), *MORE_FACTS.values(), "attention.key_length", "attention.value_length"}
 READ |= {"attention.sliding_window_pattern", "rope.dimension_count"}
 READ |= {"rope.scaling.type", "rope.scaling.factor"}
+NEOX_READ = {
+    *NEOX_FACTS.values(),
+    "rope.freq_base",
+    "rope.dimension_count",
+    "use_parallel_residual",
+}
 WITHOUT_EFFECT = {"vocab_size", "rope.scaling.original_context_length", "rope.scaling.finetuned"}
 """Metadata that is known; any other fact about a model is refused, by name."""
 FREQUENCIES = "rope_freqs.weight"
@@ -77,15 +87,17 @@ def stored_llama(file: GGUF, with_numbers: bool = True) -> Stored:
     """
     with readable_errors(f"the metadata of {file.path}"):
         family, facts = _facts(file)
-        n_heads = {"q": facts["num_attention_heads"], "k": facts["num_key_value_heads"]}
+        n_heads = {"q": facts["num_attention_heads"], "k": facts.get("num_key_value_heads")}
         tensors = {}
         for name in file.table:
             if name == FREQUENCIES:
                 continue
             shape = file.table[name].shape
             tensor = file.tensor(name) if with_numbers else torch.empty(shape, device="meta")
-            match = re.fullmatch(r"blk\.\d+\.attn_([qk])\.(weight|bias)", name)
-            if match and family.model_type in NEIGHBORS:
+            match = re.fullmatch(r"blk\.\d+\.attn_([qk]|qkv)\.(weight|bias)", name)
+            if match and family is NEOX:
+                tensor = head_by_head(tensor, n_heads["q"])
+            elif match and family.model_type in NEIGHBORS:
                 rows = tensor.view(len(tensor), -1)
                 tensor = halves_from_neighbors(rows, n_heads[match[1]]).view_as(tensor)
             if family.plus_one and "norm" in name:  # llama.cpp has added the 1
@@ -164,12 +176,12 @@ def halves_from_neighbors(
     return pairs.transpose(1, 2).reshape(W.shape)
 
 
-def our_name(name: str, family: LlamaFamily = LLAMA) -> str:
+def our_name(name: str, family: LlamaFamily | GPTNeoXFamily = LLAMA) -> str:
     """Return our name for a tensor, from llama.cpp's; unknown parts stay as they are.
 
     Source: llama.cpp's gguf-py/gguf/constants.py, `TENSOR_NAMES`.
     """
-    parts = {theirs: ours for ours, _, theirs in family.norms} | {
+    parts = {
         "token_embd": "embedding",
         "attn_q": "self_attention.W_Q",
         "attn_k": "self_attention.W_K",
@@ -183,35 +195,26 @@ def our_name(name: str, family: LlamaFamily = LLAMA) -> str:
         "ffn_down": "feed_forward.W_down",
         "output_norm": "decoder_norm",
         "output": "projection",
+        **{theirs: ours for ours, _, theirs in family.norms},
     }
+    if family is NEOX:
+        parts |= {"ffn_up": "feed_forward.W_1", "ffn_down": "feed_forward.W_2"}
     words = [parts.get(word, word) for word in name.split(".")]
     return ".".join(["decoder" if word == "blk" else word for word in words])
 
 
-def _facts(file: GGUF) -> tuple[LlamaFamily, dict[str, Any]]:
+def _facts(file: GGUF) -> tuple[LlamaFamily | GPTNeoXFamily, dict[str, Any]]:
     """Return the family, and what config.json would say."""
-    kind = file.metadata.get("general.architecture")
-    family = ARCHITECTURES.get(kind) if isinstance(kind, str) else None
-    if family is None:
-        raise ValueError(
-            f"{file.path}: general.architecture is {kind!r}, but only "
-            f"{', '.join(map(repr, ARCHITECTURES))} are read."
-        )
-    start = f"{kind}."
-    said = {k.removeprefix(start): v for k, v in file.metadata.items() if k.startswith(start)}
-    for name in sorted(said.keys() - READ - WITHOUT_EFFECT):
-        raise ValueError(
-            f"{file.path}: {start}{name} is {str(said[name])[:80]}, but it is not read here: this "
-            "model would compute something else."
-        )
-    embedding = file.table.get("token_embd.weight")
-    missing = [start + name for name in FACTS.values() if name not in said]
+    family, said = _architecture(file)
+    names, embedding = NEOX_FACTS if family is NEOX else FACTS, file.table.get("token_embd.weight")
+    missing = [name for name in names.values() if name not in said]
     if missing or embedding is None:
-        lost = ", ".join(missing or ["token_embd.weight"])
+        start = f"{file.metadata['general.architecture']}."
+        lost = ", ".join([start + name for name in missing] or ["token_embd.weight"])
         raise ValueError(f"{file.path} has no {lost}: it is not complete, get the file again.")
     if family is LLAMA and said.get("attention.sliding_window"):
         family = ARCHITECTURES["mistral"]
-    facts = {field: _as_written(said[name]) for field, name in FACTS.items()}
+    facts = {field: _as_written(said[name]) for field, name in names.items()}
     facts |= {f: _as_written(said[name]) for f, name in MORE_FACTS.items() if name in said}
     facts |= {
         f"{token}_token_id": file.metadata.get(f"tokenizer.ggml.{name}_token_id")
@@ -223,17 +226,43 @@ def _facts(file: GGUF) -> tuple[LlamaFamily, dict[str, Any]]:
         "tie_word_embeddings": "output.weight" not in file.table,
     }
     if "attention_bias" in family.reads:
-        facts["attention_bias"] = "blk.0.attn_q.bias" in file.table
+        biases = {"blk.0.attn_q.bias", "blk.0.attn_qkv.bias"}
+        facts["attention_bias"] = bool(biases & file.table.keys())
+    if family is NEOX:
+        facts["use_parallel_residual"] = said.get("use_parallel_residual", True)
     return family, facts | _heads(family, facts, said) | _windows(said) | _stretching(file, said)
 
 
-def _heads(family: LlamaFamily, facts: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _architecture(file: GGUF) -> tuple[LlamaFamily | GPTNeoXFamily, dict[str, Any]]:
+    """Return the family, and what the file says of it, by names without their common start."""
+    kind = file.metadata.get("general.architecture")
+    family = ARCHITECTURES.get(kind) if isinstance(kind, str) else None
+    if family is None:
+        raise ValueError(
+            f"{file.path}: general.architecture is {kind!r}, but only "
+            f"{', '.join(map(repr, ARCHITECTURES))} are read."
+        )
+    start = f"{kind}."
+    said = {k.removeprefix(start): v for k, v in file.metadata.items() if k.startswith(start)}
+    read = NEOX_READ if family is NEOX else READ
+    for name in sorted(said.keys() - read - WITHOUT_EFFECT):
+        raise ValueError(
+            f"{file.path}: {start}{name} is {str(said[name])[:80]}, but it is not read here: this "
+            "model would compute something else."
+        )
+    return family, said
+
+
+def _heads(
+    family: LlamaFamily | GPTNeoXFamily, facts: dict[str, Any], said: dict[str, Any]
+) -> dict[str, Any]:
     """Return the fields that say how large a head is, and how much of it turns."""
     usual = facts["hidden_size"] // facts["num_attention_heads"]
     d_head = said.get("attention.key_length", usual)
     require({"value_length": said.get("attention.value_length", d_head)}, value_length=d_head)
     fields = {"head_dim": d_head}
-    if (turned := said.get("rope.dimension_count", d_head)) != d_head:
+    turned = said.get("rope.dimension_count", d_head)
+    if turned != d_head or family is NEOX:
         fields["partial_rotary_factor"] = share_of(turned, d_head)
     if "query_pre_attn_scalar" in family.reads:
         largest = (family.model_type, facts["num_hidden_layers"]) in LARGEST

@@ -14,6 +14,7 @@ from transformer_lesson.checkpoints.bert import BertFamily, DistilBertFamily, Ro
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
 from transformer_lesson.checkpoints.gguf import GGUF, is_gguf
 from transformer_lesson.checkpoints.gpt2 import GPT2Family, OPTFamily
+from transformer_lesson.checkpoints.gpt_neox import NEOX
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import RELATIVES
@@ -51,7 +52,7 @@ WRITTEN_BY, US = "written_by", "transformer_lesson"
 OTHERS = OPTFamily(), RobertaFamily(), DistilBertFamily()
 """They are read, and written as a GPT-2 or a BERT, which compute the same."""
 FAMILIES = {
-    family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, *RELATIVES, *OTHERS)
+    family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, NEOX, *RELATIVES, *OTHERS)
 }
 
 
@@ -144,7 +145,7 @@ def _fill(stored: Stored) -> nn.Module:
         model = family.build(configs, facts, tensors)
     tensors = _without_twins(family, model, tensors)
     _check(family.packed(model), tensors)
-    weights = family.unpack(tensors)
+    weights = family.unpack(tensors, model.config)
     take_over(model, {name: weights[family.rename(name)] for name, _ in model.named_parameters()})
     return model.eval()
 
@@ -315,7 +316,8 @@ def nearest_family(model: nn.Module) -> Family:
     if isinstance(model, DecoderOnlyTransformer):
         if model.config.norm != "rms" and model.config.positions != "rotary":
             return GPT2
-        return next((family for family in RELATIVES if _represents(family, model)), LLAMA)
+        families = NEOX, *RELATIVES
+        return next((family for family in families if _represents(family, model)), LLAMA)
     if not isinstance(model, BERT.model):
         raise ValueError(
             f"{BERT.name} has parts that a {type(model).__name__} lacks: only a "

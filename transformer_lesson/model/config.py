@@ -149,7 +149,9 @@ class ModelConfig(CheckedConfig):
             `stretched_frequencies` says why (Llama 3.1). Not in layers that have a
             window_rotary_base.
         d_rotary: how many numbers of a query or key are rotated, the first ones; `None` for all
-            (Phi-4 mini).
+            (Phi-4 mini, GPT-NeoX).
+        parallel: whether attention and feed-forward network read the same vectors, side by side,
+            and both results are added to them (GPT-NeoX).
 
     Raises:
         ValueError: a value breaks a rule; the message names field, value and rule.
@@ -191,6 +193,7 @@ class ModelConfig(CheckedConfig):
     window_rotary_base: float | None = optional(positive)(None)
     rotary_divisors: Sequence[float] = tuple_of(positive)(())
     d_rotary: int | None = optional(size)(None)
+    parallel: bool = switch(False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -206,6 +209,8 @@ class ModelConfig(CheckedConfig):
         for name in ("layers_without_window", "layers_without_positions"):
             known = all(i < self.n_layers for i in getattr(self, name))
             self.require(name, known, f"numbers of layers, from 0 to {self.n_layers - 1}")
+        ordered = not self.parallel or self.norm_position == "pre"
+        self.require("parallel", ordered, 'False unless norm_position is "pre"')
         self._check_rotation()
 
     def _check_rotation(self) -> None:

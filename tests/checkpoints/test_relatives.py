@@ -214,7 +214,6 @@ def test_an_old_familys_relatives_compute_what_the_librarys_do(name, side, tied,
         ("DistilBert", {"dim": None}, "config.json has no dim: it is not complete"),
         ("OPT", {"do_layer_norm_before": False}, "do_layer_norm_before is False"),
         ("OPT", {"word_embed_proj_dim": 12}, "word_embed_proj_dim is 12, but our model can only"),
-        ("OPT", {"model_type": "t5"}, "model_type is 't5', but only"),
         ("OPT", {"model_type": "gptj"}, "model_type is 'gptj', but only"),
     ],
 )

@@ -21,6 +21,7 @@ from transformer_lesson.checkpoints.llama import RELATIVES
 from transformer_lesson.checkpoints.llama_cpp import read_llama, stored_llama
 from transformer_lesson.checkpoints.marian import MarianFamily
 from transformer_lesson.checkpoints.own_format import KINDS, check_weights
+from transformer_lesson.checkpoints.t5 import MT5Family, T5Family
 from transformer_lesson.checkpoints.untrusted import (
     CONFIG,
     WEIGHTS,
@@ -37,6 +38,7 @@ from transformer_lesson.checkpoints.zero_copy import (
 )
 from transformer_lesson.files import printable, write_atomically
 from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.feed_forward import GATES
 from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
@@ -49,10 +51,12 @@ MARIAN, LLAMA = MarianFamily(), RELATIVES[0]
 MODEL = WEIGHTS[0]
 WRITTEN_BY, US = "written_by", "transformer_lesson"
 """Marks our own files of weights; the library's `save_pretrained` writes no such mark."""
-OTHERS = OPTFamily(), RobertaFamily(), DistilBertFamily()
-"""They are read, and written as a GPT-2 or a BERT, which compute the same."""
+T5 = T5Family()
+OTHERS = OPTFamily(), RobertaFamily(), DistilBertFamily(), MT5Family()
+"""They are read, and written as a GPT-2, a BERT or a T5, which compute the same."""
 FAMILIES = {
-    family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, NEOX, *RELATIVES, *OTHERS)
+    family.model_type: family
+    for family in (GPT2, BERT, ALBERT, MARIAN, T5, NEOX, *RELATIVES, *OTHERS)
 }
 
 
@@ -312,7 +316,7 @@ def nearest_family(model: nn.Module) -> Family:
     if KINDS.get(type(model).__name__) is not type(model):
         raise ValueError(f"a {type(model).__name__} is none of {', '.join(KINDS)}.")
     if isinstance(model, EncoderDecoderTransformer):
-        return MARIAN
+        return T5 if model.config.positions == "relative" else MARIAN
     if isinstance(model, DecoderOnlyTransformer):
         if model.config.norm != "rms" and model.config.positions != "rotary":
             return GPT2
@@ -358,5 +362,7 @@ def _effective(config: ModelConfig, name: str):
     if name == "n_kv_heads":
         return config.n_kv_heads or config.n_heads
     if name == "rotary_base" and config.positions != "rotary":
+        return None
+    if name == "feed_forward_bias" and config.activation in GATES:
         return None
     return getattr(config, name)

@@ -9,6 +9,7 @@ models that come as Python packages.
 """
 
 from transformer_lesson.checkpoints.layer_by_layer import Comparison, compare_layers
+from transformer_lesson.checkpoints.library_recording import library_recorder
 from transformer_lesson.checkpoints.ollama import gguf_of, models_here
 from transformer_lesson.checkpoints.own_format import (
     KEY,
@@ -39,6 +40,7 @@ __all__ = [
     "from_pretrained",
     "gguf_of",
     "is_ours",
+    "library_recorder",
     "load_checkpoint",
     "models_here",
     "save_checkpoint",

@@ -77,8 +77,11 @@ def made(name: str, **changes) -> nn.Module:
     return model.eval()
 
 
-def write_gguf(path: Path, theirs: nn.Module) -> None:
-    """Write a model with the package gguf, by the rules of llama.cpp's convert_hf_to_gguf.py."""
+def write_gguf(path: Path, theirs: nn.Module, quantized: str | None = None) -> None:
+    """Write a model with the package gguf, by the rules of llama.cpp's convert_hf_to_gguf.py.
+
+    If the name of a format is given, the blocks' matrices are quantized.
+    """
     c = theirs.config
     kinds = {"mistral": "llama", "gpt_neox": "gptneox"}
     kind = kinds.get(c.model_type, c.model_type.removesuffix("_text"))
@@ -99,7 +102,12 @@ def write_gguf(path: Path, theirs: nn.Module) -> None:
             W = W.reshape(-1, *W.shape[3:])
         if name != "lm_head.weight" or not c.tie_word_embeddings:
             theirs_in_file = names.get_name(name, try_suffixes=(".weight", ".bias"))
-            writer.add_tensor(theirs_in_file, np.ascontiguousarray(W))
+            W = np.ascontiguousarray(W)
+            if quantized and W.ndim == 2 and theirs_in_file.startswith("blk"):
+                kind_of = gguf.GGMLQuantizationType[quantized]
+                writer.add_tensor(theirs_in_file, gguf.quantize(W, kind_of), raw_dtype=kind_of)
+            else:
+                writer.add_tensor(theirs_in_file, W)
     if c.rope_parameters.get("rope_type") == "llama3":
         writer.add_tensor("rope_freqs.weight", llama3_factors(c))
     writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file()

@@ -19,12 +19,14 @@ from transformer_lesson.checkpoints import (
     to_transformers,
 )
 from transformer_lesson.checkpoints.gguf import GGUF, read_head
+from transformer_lesson.checkpoints.llama_cpp import packed_llama
 from transformer_lesson.checkpoints.transformers_io import check_gguf
 from transformer_lesson.generation import generate
 from transformer_lesson.mine import MyLlama
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.config import LATER
 from transformer_lesson.model.hooks import record
+from transformer_lesson.model.packed import FourBitLinear
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
 CLOSE = 3e-6
@@ -280,3 +282,27 @@ def test_the_head_of_a_file_tells_whether_it_can_be_read(name, tmp_path):
     head.table.pop(next(part for part in head.table if part.startswith("blk.1.ffn_down")))
     with pytest.raises(ValueError, match=r"down_proj|dense_4h_to_h"):
         check_gguf(GGUF(path, head.metadata, head.table))
+
+
+PACKABLE = {"hidden_size": 64, "num_attention_heads": 4, "head_dim": 16, "intermediate_size": 96}
+
+
+@pytest.mark.parametrize("quantized", ["Q4_0", "Q4_1"])
+@pytest.mark.parametrize("name", sorted(set(FAMILIES) - set(NOT_IN_GGUF)))
+@torch.no_grad()
+def test_a_packed_relative_computes_what_its_file_says(name, quantized, tmp_path):
+    path = tmp_path / "m.gguf"
+    write_gguf(path, made(name, **PACKABLE), quantized)
+    exact, ours = from_pretrained(path), packed_llama(path)
+    layers = {n: m for n, m in ours.named_modules() if isinstance(m, FourBitLinear)}
+    assert len(layers) == sum(W.dim() == 2 for W in exact.decoder.parameters())
+    for layer, packed in layers.items():
+        linear = exact.get_submodule(layer)
+        x = torch.randn(5, linear.in_features).bfloat16()
+        expected = linear(x.float())
+        assert (packed(x) - expected).norm() < 0.02 * expected.norm(), layer
+    ids = torch.randint(3, 97, (2, N))
+    expected, logits = exact(ids), ours(ids)
+    assert logits.dtype == torch.bfloat16
+    assert (logits - expected).norm() < 0.06 * expected.norm()
+    assert len(generate(ours, ids, 5, eos_id=None).ids[0]) == 5

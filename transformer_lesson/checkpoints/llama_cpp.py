@@ -13,17 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from transformer_lesson.checkpoints.family import require
 from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
-from transformer_lesson.checkpoints.gguf_formats import parts_q4_1
+from transformer_lesson.checkpoints.gguf_formats import FOUR_BITS
 from transformer_lesson.checkpoints.gguf_tokenizer import read_tokenizer as read_tokenizer
 from transformer_lesson.checkpoints.gpt_neox import NEOX, GPTNeoXFamily, head_by_head
 from transformer_lesson.checkpoints.llama import FULL, LOCAL, RELATIVES, LlamaFamily, share_of
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
+from transformer_lesson.files import printable
+from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.fast import plain
 from transformer_lesson.model.packed import FourBitLinear
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
@@ -112,9 +114,10 @@ def stored_llama(file: GGUF, with_numbers: bool = True) -> Stored:
 
 
 def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
-    """Return a Llama that computes in bfloat16 and whose Q4_1 matrices stay in 4 bits.
+    """Return a Llama or a relative that computes in bfloat16 and whose matrices stay in 4 bits.
 
-    With TRANSFORMER_LESSON_PLAIN=1 in the environment these are in bfloat16 too.
+    That holds for matrices of blocks in the formats Q4_0, Q4_1 and Q4_K; all others are dequantized
+    to bfloat16, and so are these with TRANSFORMER_LESSON_PLAIN=1 in the environment.
 
     Raises:
         ValueError: a damaged file, another architecture, or tensors that do not fit its metadata.
@@ -122,40 +125,65 @@ def packed_llama(path: str | Path) -> DecoderOnlyTransformer:
     file = read_gguf(path)
     with readable_errors(f"the metadata of {path}"):
         family, facts = _facts(file)
-        if family is not LLAMA:
-            raise ValueError(
-                f"{path} holds a {family.name}, but only a Llama is packed: from_pretrained reads "
-                "this file."
-            )
-        (config,) = LLAMA.read_config(facts)
-        shapes = {our_name(name): entry.shape for name, entry in file.table.items()}
-        require_room((config,), {name: torch.empty(s, device="meta") for name, s in shapes.items()})
+        (config,) = family.read_config(facts)
+        table = {name: entry for name, entry in file.table.items() if name != FREQUENCIES}
+        numbers = {name: torch.empty(e.shape, device="meta") for name, e in table.items()}
+        require_room((config,), numbers)
+        places = {
+            ours: (name, rows)
+            for name, entry in table.items()
+            for ours, rows in _places(name, entry.shape[0], family, config).items()
+        }
         with parameters_on_meta():
             model = DecoderOnlyTransformer(config)
-    for name, parameter in model.named_parameters():
-        if shapes.pop(name, None) != tuple(parameter.shape):
-            raise ValueError(f"{file.path}: it has no {name} of shape {tuple(parameter.shape)}.")
-    if shapes or len(file.table) > len(list(model.parameters())):
-        raise ValueError(f"{file.path} has more than a Llama's tensors: {str(list(shapes))[:200]}.")
-    for name in file.table:
-        _put(model, file, name)
+    parameters, used = dict(model.named_parameters()), set()
+    for ours, parameter in parameters.items():
+        name, rows = places.get(ours, ("", ()))
+        if (len(rows), *numbers.get(name, torch.empty(0)).shape[1:]) != tuple(parameter.shape):
+            raise ValueError(f"{file.path}: it has no {ours} of shape {tuple(parameter.shape)}.")
+        used.add(name)
+    if extra := sorted((places.keys() - parameters) | (table.keys() - used)):
+        more = f"{file.path} has more than a {family.name}'s tensors"
+        raise ValueError(f"{more}: {printable(', '.join(extra), 200)}.")
+    for ours, (name, rows) in places.items():
+        _put(model, file, name, ours, rows)
     return model.eval()
 
 
-def _put(model: nn.Module, file: GGUF, name: str) -> None:
-    """Put one tensor of a file into a model."""
-    ours, entry, config = our_name(name), file.table[name], model.config
-    rows, (layer, _, _) = slice(None), ours.rpartition(".")
-    if ours.endswith((".W_Q.weight", ".W_K.weight")):
-        n_heads = config.n_heads if "W_Q" in ours else config.n_kv_heads
-        order = torch.arange(float(entry.shape[0]))[:, None]
-        rows = halves_from_neighbors(order, n_heads)[:, 0].long()
+def _places(
+    name: str, n_rows: int, family: LlamaFamily | GPTNeoXFamily, config: ModelConfig
+) -> dict[str, Int64[Tensor, " row"]]:
+    """Return which of our parameters a tensor of a file holds, and which rows are theirs, in order.
 
-    linear = type(model.get_submodule(layer)) is nn.Linear and entry.shape[0] % 16 == 0
-    if entry.format.name == "Q4_1" and linear and not plain():
-        parts = parts_q4_1(file.blocks(name))
-        packed = FourBitLinear(*(part.view(entry.shape[0], -1)[rows] for part in parts))
-        model.set_submodule(layer, packed)
+    A fused matrix holds several, on top of each other.
+    """
+    ours, rows = our_name(name, family), torch.arange(n_rows)
+    d_keys = (config.n_kv_heads or config.n_heads) * config.d_head
+    if ".W_QKV." in ours:
+        parts = rows.split([n_rows - 2 * d_keys, d_keys, d_keys])
+        return {
+            ours.replace("W_QKV", f"W_{part}"): its for part, its in zip("QKV", parts, strict=True)
+        }
+    if ".W_gate_up." in ours:
+        halves = zip(("_gate", "_up"), rows.chunk(2), strict=True)
+        return {ours.replace("_gate_up", part): its for part, its in halves}
+    if family.model_type in NEIGHBORS and re.search(r"\.W_[QK]\.", ours):
+        n_heads = config.n_heads if ".W_Q." in ours else d_keys // config.d_head
+        rows = halves_from_neighbors(rows.double()[:, None], n_heads)[:, 0].long()
+    return {ours: rows}
+
+
+def _put(model: nn.Module, file: GGUF, name: str, ours: str, rows: Tensor) -> None:
+    """Put these rows of a file's tensor into a model."""
+    entry, (layer, _, kind) = file.table[name], ours.rpartition(".")
+    module = model.get_submodule(layer)
+    linear = kind == "weight" and type(module) is nn.Linear and len(rows) % 16 == 0
+    if torch.equal(rows, torch.arange(entry.shape[0])):
+        rows = slice(None)  # no copy
+    if linear and entry.format.name in FOUR_BITS and not plain():
+        parts = FOUR_BITS[entry.format.name](file.blocks(name))
+        parts = [part.view(entry.shape[0], -1)[rows] for part in parts]
+        model.set_submodule(layer, FourBitLinear(*parts, module.bias))
     else:
         matrix = file.tensor(name, torch.bfloat16)[rows]
         torch.utils.swap_tensors(model.get_parameter(ours), nn.Parameter(matrix))

@@ -4,23 +4,12 @@ import pytest
 import torch
 import transformers
 
-from tests.checkpoints import families, relatives, test_t5
-from tests.checkpoints.test_relatives import OLDER, older
+from tests.checkpoints.every_family import NAMES, TWO_TEXTS, inputs, made
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.model.hooks import hook_point_names, record
 
-NAMES = [*families.FAMILIES, *relatives.FAMILIES, *OLDER, *test_t5.KINDS]
-TWO = ("marian", *test_t5.KINDS)
 NOT_THERE = ("queries", "keys", "values", "scores", "tokens")
 """What no module of the library returns or reads."""
-
-
-def made(name: str):
-    if name in families.FAMILIES:
-        return families.library_model(name, **families.drawn_fields(name, seed=1))
-    if name in OLDER:
-        return older(name)
-    return test_t5.made(name) if name in test_t5.KINDS else relatives.made(name)
 
 
 @pytest.mark.slow
@@ -28,13 +17,13 @@ def made(name: str):
 @torch.no_grad()
 def test_values_have_our_names_and_are_our_models(name):
     theirs = made(name)
-    ours, ids = from_pretrained(theirs), torch.randint(4, 35, (2, 9))
+    ours, given = from_pretrained(theirs), inputs(name)
     usual = theirs.config._attn_implementation
     with record(theirs) as run:
-        theirs(ids, **{"decoder_input_ids": ids[:, :5]} if name in TWO else {})
+        theirs(given[0], **{"decoder_input_ids": given[1]} if name in TWO_TEXTS else {})
     assert theirs.config._attn_implementation == usual
     with record(ours) as expected:
-        ours(ids, ids[:, :5]) if name in TWO else ours(ids)
+        ours(*given)
     names = [n for n in hook_point_names(ours) if n.rpartition(".")[2] not in NOT_THERE]
     missing = set(names) - set(run)
     allowed = {n for n in names if "after_" in n or n.endswith("embedding.output")}

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
+from tests.checkpoints.older import OLDER, older
 from tests.checkpoints.relatives import FAMILIES, made, write_gguf
 from transformer_lesson.checkpoints import (
     compare_layers,
@@ -159,25 +159,6 @@ def test_the_comparison_sees_every_switch_of_the_family(name):
         other = DecoderOnlyTransformer(replace(ours.config, **changed)).eval()
         other.load_state_dict(ours.state_dict(), strict=False)
         assert apart(other(ids)[ids != 0], expected) > 1e-4, field
-
-
-OLDER = {
-    "Roberta": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
-    | {"intermediate_size": 17, "max_position_embeddings": 44, "pad_token_id": 1},
-    "DistilBert": {"dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 17}
-    | {"max_position_embeddings": 42, "pad_token_id": 1},
-    "OPT": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "ffn_dim": 17}
-    | {"max_position_embeddings": 42, "pad_token_id": 1, "word_embed_proj_dim": 24},
-}
-
-
-def older(name: str, **changes):
-    head = "CausalLM" if name == "OPT" else "MaskedLM"
-    config = getattr(transformers, f"{name}Config")(vocab_size=97, **OLDER[name] | changes)
-    model = getattr(transformers, f"{name}For{head}")(config).eval()
-    for weight in model.parameters():
-        weight.data += 0.3 * torch.randn_like(weight)
-    return model
 
 
 @pytest.mark.slow

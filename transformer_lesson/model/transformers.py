@@ -260,4 +260,6 @@ class EncoderDecoderTransformer(nn.Module):
             y = block(y, memory, mask, memory_mask, cache)
         cache.commit(target_ids)
         y = y[:, -1:] if last_only else y
-        return self.logits(self.projection(self.decoder_norm(y)))  # (batch, target, vocab_size)
+        return self.logits(self.read_out(y))  # (batch, target, vocab_size)
+
+    read_out = DecoderOnlyTransformer.read_out

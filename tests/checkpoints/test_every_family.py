@@ -8,6 +8,7 @@ import torch
 from tests.checkpoints.every_family import NAMES, TWO_TEXTS, WRITERS, inputs, made
 from transformer_lesson.checkpoints import from_pretrained
 from transformer_lesson.explorables import AnswerExplorer
+from transformer_lesson.explorables.in_page import bare_weights, own_weights
 from transformer_lesson.figures.attention_view import head_view, model_view
 from transformer_lesson.interpretability.head_matrices import head_matrices
 from transformer_lesson.interpretability.interventions import (
@@ -112,3 +113,26 @@ def test_a_heads_matrices_give_its_scores_and_what_it_hands_on(family):
     assert (run["scores"][:, number] - scores).abs().max() < 1e-5 * scale
     expected = run["weights"][:, number] @ x @ head.W_V
     assert (run["heads"][:, number] - expected).abs().max() < 1e-5 * expected.abs().max()
+
+
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        ("Qwen 3", "head_size is 12, but a page computes only with None"),
+        ("OLMo 2", "norm_position is 'output', but a page computes only with 'post' or 'pre'"),
+        ("GPT-NeoX", "d_rotary is 2, but a page computes only with None"),
+        ("1.0", "positions is 'relative', but a page computes only with 'sinusoidal' or 'lear"),
+    ],
+)
+def test_a_page_refuses_what_it_would_compute_otherwise(name, refusal):
+    model = from_pretrained(made(name))
+    with pytest.raises(ValueError, match=refusal):
+        own_weights(model, WORDS)
+    if name not in TWO_TEXTS:
+        with pytest.raises(ValueError, match=refusal):
+            bare_weights(model)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_page_takes_what_it_computes(name):
+    assert own_weights(from_pretrained(made(name)), WORDS).data

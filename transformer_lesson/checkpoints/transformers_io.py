@@ -63,16 +63,16 @@ FAMILIES = {
 def from_pretrained(source) -> nn.Module:
     """Return our model with the weights of a checkpoint, in float32 and evaluation mode.
 
-    GPT-2, Llama and its `RELATIVES` become a `DecoderOnlyTransformer`, BERT an
+    GPT-2, GPT-NeoX, Llama and its `RELATIVES` become a `DecoderOnlyTransformer`, BERT an
     `EncoderOnlyTransformer` with its own parts (`BertTransformer`, with a token head if the
-    checkpoint has one), ALBERT a BERT whose layers share one block (`AlbertTransformer`), Marian an
-    `EncoderDecoderTransformer` with its own parts (`MarianTransformer`). The model is returned
-    whole or not at all: every tensor must have its place.
+    checkpoint has one), ALBERT a BERT whose layers share one block (`AlbertTransformer`), T5 an
+    `EncoderDecoderTransformer`, Marian one with its own parts (`MarianTransformer`). The model is
+    returned whole or not at all: every tensor must have its place.
 
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
-            pickle, which is read with `weights_only=True`); a file of weights in one; a Llama or
-            a relative in a GGUF file (known by its first bytes, whatever its name), whose numbers
+            pickle, which is read with `weights_only=True`); a file of weights in one; a Llama, a
+            relative or a GPT-NeoX in a GGUF file (known by its first bytes, whatever its name), whose numbers
             are dequantized; a live model of the library; or a name on the Hugging Face Hub. Only a
             name uses the network, and only if it is not on this machine yet.
 
@@ -215,9 +215,9 @@ def _is_real(tensor: Tensor) -> bool:
 def to_transformers(
     model: nn.Module, directory: str | Path, tokenizer: Tokenizer | None = None
 ) -> Path:
-    """Write a model as the library's GPT-2, Llama, BERT, ALBERT or Marian, in files that it loads.
+    """Write a model as the library's GPT-2, Llama, BERT, ALBERT, Marian or T5, in files it loads.
 
-    What a Llama has no field for is written as one of its `RELATIVES`.
+    What a Llama has no field for is written as one of its `RELATIVES`, or as a GPT-NeoX.
 
     That is config.json and model.safetensors, and with a tokenizer what `AutoTokenizer` reads and
     generation_config.json, which makes the library's `generate` write as ours does. The library

@@ -69,7 +69,7 @@ def library_twin(model: nn.Module, kind: str = "llama") -> nn.Module:
     config = transformers.AutoConfig.for_model(kind, **family.write_config(model))
     theirs = transformers.AutoModelForCausalLM.from_config(config)
     weights_of = {family.rename(name): W for name, W in model.state_dict().items()}
-    theirs.load_state_dict(family.pack(weights_of))
+    theirs.load_state_dict(family.pack(weights_of, model.config))
     return theirs.eval()
 
 

@@ -1,4 +1,4 @@
-"""Small random models of the library, of Llama's relatives, and their GGUF files."""
+"""Small random models of the library, of Llama's relatives and GPT-NeoX, and their GGUF files."""
 
 from pathlib import Path
 
@@ -51,6 +51,12 @@ FAMILIES = {
     "Phi-4 mini": ("Phi3", {"rope_parameters": PARTIAL}),
     "SmolLM3": ("SmolLM3", {}),
     "SmolLM3, windows": ("SmolLM3", {"use_sliding_window": True, "sliding_window": 16}),
+    "GPT-NeoX": ("GPTNeoX", {"num_key_value_heads": 6}),
+    "GPT-NeoX, in a row": (
+        "GPTNeoX",
+        {"use_parallel_residual": False, "rope_parameters": PARTIAL, "num_key_value_heads": 6}
+        | {"tie_word_embeddings": True},
+    ),
 }
 """Each with the start of its classes' names in the library, and fields of its config."""
 
@@ -71,10 +77,14 @@ def made(name: str, **changes) -> nn.Module:
     return model.eval()
 
 
-def write_gguf(path: Path, theirs: nn.Module) -> None:
-    """Write a model with the package gguf, by the rules of llama.cpp's convert_hf_to_gguf.py."""
+def write_gguf(path: Path, theirs: nn.Module, quantized: str | None = None) -> None:
+    """Write a model with the package gguf, by the rules of llama.cpp's convert_hf_to_gguf.py.
+
+    If the name of a format is given, the blocks' matrices are quantized.
+    """
     c = theirs.config
-    kind = {"mistral": "llama"}.get(c.model_type, c.model_type.removesuffix("_text"))
+    kinds = {"mistral": "llama", "gpt_neox": "gptneox"}
+    kind = kinds.get(c.model_type, c.model_type.removesuffix("_text"))
     writer = gguf.GGUFWriter(path, kind)
     for add, value in _metadata(c, kind):
         getattr(writer, add)(value)
@@ -87,9 +97,17 @@ def write_gguf(path: Path, theirs: nn.Module) -> None:
             W = neighbors_from_halves(W.reshape(len(W), -1), heads[part]).reshape(W.shape)
         if kind.startswith("gemma") and "norm" in name:
             W = W + 1
+        if part == "query_key_value":
+            W = W.reshape(c.num_attention_heads, 3, -1, *W.shape[1:]).swapaxes(0, 1)
+            W = W.reshape(-1, *W.shape[3:])
         if name != "lm_head.weight" or not c.tie_word_embeddings:
             theirs_in_file = names.get_name(name, try_suffixes=(".weight", ".bias"))
-            writer.add_tensor(theirs_in_file, np.ascontiguousarray(W))
+            W = np.ascontiguousarray(W)
+            if quantized and W.ndim == 2 and theirs_in_file.startswith("blk"):
+                kind_of = gguf.GGMLQuantizationType[quantized]
+                writer.add_tensor(theirs_in_file, gguf.quantize(W, kind_of), raw_dtype=kind_of)
+            else:
+                writer.add_tensor(theirs_in_file, W)
     if c.rope_parameters.get("rope_type") == "llama3":
         writer.add_tensor("rope_freqs.weight", llama3_factors(c))
     writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file()
@@ -105,16 +123,22 @@ def _metadata(c, kind: str) -> list[tuple]:
         ("add_block_count", c.num_hidden_layers),
         ("add_feed_forward_length", c.intermediate_size),
         ("add_head_count", c.num_attention_heads),
-        ("add_head_count_kv", c.num_key_value_heads),
-        ("add_layer_norm_rms_eps", c.rms_norm_eps),
-        ("add_key_length", d_head),
-        ("add_value_length", d_head),
         ("add_rope_dimension_count", int(d_head * rope.get("partial_rotary_factor", 1.0))),
         ("add_rope_freq_base", rope["rope_theta"]),
         ("add_vocab_size", c.vocab_size),
         ("add_bos_token_id", 1),
         ("add_eos_token_id", 2),
         ("add_pad_token_id", 0),
+    ]
+    if kind == "gptneox":
+        facts.append(("add_layer_norm_eps", c.layer_norm_eps))
+        facts.append(("add_parallel_residual", c.use_parallel_residual))
+        return facts
+    facts += [
+        ("add_head_count_kv", c.num_key_value_heads),
+        ("add_layer_norm_rms_eps", c.rms_norm_eps),
+        ("add_key_length", d_head),
+        ("add_value_length", d_head),
     ]
     if getattr(c, "sliding_window", None) and kind not in ("qwen2", "qwen3", "smollm3"):
         facts.append(("add_sliding_window", c.sliding_window))

@@ -11,7 +11,7 @@ from tests.checkpoints.cost import little_memory
 from tests.checkpoints.gguf_files import F32, Q4_1, Q8_0, gguf, pair, row, text, value, whole
 from transformer_lesson.checkpoints import gguf as gguf_module
 from transformer_lesson.checkpoints.gguf import read_gguf
-from transformer_lesson.checkpoints.gguf_formats import FORMATS
+from transformer_lesson.checkpoints.gguf_formats import FORMATS, FOUR_BITS
 
 BLOCK = np.arange(32, dtype="<f4") / 8 - 1
 
@@ -42,6 +42,19 @@ def test_every_byte_gives_the_librarys_number(kind):
     assert finite.sum() > 80_000 or one.numbers == 1
     assert ours.shape == theirs.shape and ours[finite].tobytes() == theirs[finite].tobytes()
     assert np.array_equal(ours, theirs, equal_nan=True)
+
+
+@pytest.mark.parametrize("one", FORMATS.values(), ids=lambda one: one.name)
+def test_formats_of_four_bits_come_apart_into_steps_scales_and_smallest_numbers(one):
+    if one.name not in FOUR_BITS:
+        assert "4_" not in one.name
+        return
+    blocks = torch.randint(0, 256, (50, one.n_bytes), dtype=torch.uint8)
+    blocks[:, 1] = blocks[:, 3] = 60  # no NaN
+    steps, scale, smallest = FOUR_BITS[one.name](blocks)
+    assert steps.dtype == torch.uint8 and steps.max() == 15 and smallest.dtype == torch.float32
+    spread = (part.repeat_interleave(32, dim=1) for part in (scale, smallest))
+    torch.testing.assert_close(next(spread) * steps + next(spread), one.dequantize(blocks))
 
 
 @pytest.mark.parametrize("name", ["F32", "Q4_1", "Q8_0"])

@@ -1,4 +1,4 @@
-"""Llama's relatives compute what the library computes, or are refused by name."""
+"""Llama's relatives and GPT-NeoX compute what the library computes, or are refused by name."""
 
 import json
 import re
@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
-import transformers
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
+from tests.checkpoints.older import OLDER, older
 from tests.checkpoints.relatives import FAMILIES, made, write_gguf
 from transformer_lesson.checkpoints import (
     compare_layers,
@@ -18,13 +19,15 @@ from transformer_lesson.checkpoints import (
     to_transformers,
 )
 from transformer_lesson.checkpoints.gguf import GGUF, read_head
+from transformer_lesson.checkpoints.llama_cpp import packed_llama
 from transformer_lesson.checkpoints.transformers_io import check_gguf
 from transformer_lesson.generation import generate
 from transformer_lesson.mine import MyLlama
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.config import LATER
 from transformer_lesson.model.hooks import record
-from transformer_lesson.model.transformers import DecoderOnlyTransformer
+from transformer_lesson.model.packed import FourBitLinear
+from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
 CLOSE = 3e-6
 """How far logits may differ, as a share of the largest."""
@@ -96,6 +99,33 @@ def test_logits_with_padding_a_cache_and_hooks_and_texts_are_the_librarys(name, 
     assert again.config == ours.config and torch.equal(again(ids), ours(ids))
 
 
+@torch.no_grad()
+def test_pythias_older_files_say_the_same_in_other_words(tmp_path):
+    made("GPT-NeoX").save_pretrained(tmp_path)
+    expected, ids = from_pretrained(tmp_path), torch.randint(3, 97, (2, N))
+    path = tmp_path / "config.json"
+    facts = json.loads(path.read_text())
+    del facts["rope_parameters"], facts["attention_bias"], facts["use_parallel_residual"]
+    path.write_text(json.dumps(facts | {"rotary_pct": 0.5, "rotary_emb_base": 1e4}))
+    tensors = load_file(tmp_path / "model.safetensors")
+    tensors["lm_head.weight"] = tensors.pop("embed_out.weight")
+    tensors["gpt_neox.layers.0.attention.bias"] = torch.ones(1, 1, 8, 8)
+    save_file(tensors, tmp_path / "model.safetensors")
+    ours = from_pretrained(tmp_path)
+    assert ours.config == replace(expected.config, d_rotary=4) and expected.config.d_rotary == 2
+    other = DecoderOnlyTransformer(expected.config).eval()
+    other.load_state_dict(ours.state_dict())
+    assert torch.equal(other(ids), expected(ids))
+
+
+def test_side_by_side_needs_norms_before_and_no_source():
+    config = from_pretrained(made("GPT-NeoX")).config
+    with pytest.raises(ValueError, match="parallel is True, but it must be False unless norm_posi"):
+        replace(config, norm_position="post")
+    with pytest.raises(ValueError, match="parallel is True, but .* a block with cross-attention"):
+        EncoderDecoderTransformer(config)
+
+
 def test_the_first_gemmas_files_say_gelu_and_mean_its_approximation(tmp_path):
     made("Gemma").save_pretrained(tmp_path)
     path = tmp_path / "config.json"
@@ -129,25 +159,6 @@ def test_the_comparison_sees_every_switch_of_the_family(name):
         other = DecoderOnlyTransformer(replace(ours.config, **changed)).eval()
         other.load_state_dict(ours.state_dict(), strict=False)
         assert apart(other(ids)[ids != 0], expected) > 1e-4, field
-
-
-OLDER = {
-    "Roberta": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3}
-    | {"intermediate_size": 17, "max_position_embeddings": 44, "pad_token_id": 1},
-    "DistilBert": {"dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 17}
-    | {"max_position_embeddings": 42, "pad_token_id": 1},
-    "OPT": {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "ffn_dim": 17}
-    | {"max_position_embeddings": 42, "pad_token_id": 1, "word_embed_proj_dim": 24},
-}
-
-
-def older(name: str, **changes):
-    head = "CausalLM" if name == "OPT" else "MaskedLM"
-    config = getattr(transformers, f"{name}Config")(vocab_size=97, **OLDER[name] | changes)
-    model = getattr(transformers, f"{name}For{head}")(config).eval()
-    for weight in model.parameters():
-        weight.data += 0.3 * torch.randn_like(weight)
-    return model
 
 
 @pytest.mark.slow
@@ -186,8 +197,7 @@ def test_an_old_familys_relatives_compute_what_the_librarys_do(name, side, tied,
         ("DistilBert", {"dim": None}, "config.json has no dim: it is not complete"),
         ("OPT", {"do_layer_norm_before": False}, "do_layer_norm_before is False"),
         ("OPT", {"word_embed_proj_dim": 12}, "word_embed_proj_dim is 12, but our model can only"),
-        ("OPT", {"model_type": "t5"}, "model_type is 't5', but only"),
-        ("OPT", {"model_type": "gpt_neox"}, "model_type is 'gpt_neox', but only"),
+        ("OPT", {"model_type": "gptj"}, "model_type is 'gptj', but only"),
     ],
 )
 def test_what_an_old_familys_relative_has_more_is_refused(name, changes, message, tmp_path):
@@ -227,6 +237,9 @@ REFUSED = [
     ("OLMo 2", {"layer_types": ["full_attention"] * 4}, "layer_types is ['full_attention', "),
     ("Phi-3", {"rope_scaling": LONG}, "rope_scaling has rope_type 'longrope'"),
     ("SmolLM3", {"mlp_bias": True}, "mlp_bias is True"),
+    ("GPT-NeoX", {"rope_parameters": YARN}, "rope_parameters has rope_type 'yarn'"),
+    ("GPT-NeoX", {"hidden_act": "tanh"}, "hidden_act is 'tanh', but our feed-forward network"),
+    ("GPT-NeoX", {"hidden_size": None}, "config.json has no hidden_size: it is not complete"),
     ("Qwen 3", {"model_type": "qwen3_moe"}, "model_type is 'qwen3_moe', but only"),
 ]
 
@@ -248,5 +261,29 @@ def test_the_head_of_a_file_tells_whether_it_can_be_read(name, tmp_path):
     head = read_head(path)
     check_gguf(GGUF(path, head.metadata, head.table))
     head.table.pop(next(part for part in head.table if part.startswith("blk.1.ffn_down")))
-    with pytest.raises(ValueError, match=r"down_proj"):
+    with pytest.raises(ValueError, match=r"down_proj|dense_4h_to_h"):
         check_gguf(GGUF(path, head.metadata, head.table))
+
+
+PACKABLE = {"hidden_size": 64, "num_attention_heads": 4, "head_dim": 16, "intermediate_size": 96}
+
+
+@pytest.mark.parametrize("quantized", ["Q4_0", "Q4_1"])
+@pytest.mark.parametrize("name", sorted(set(FAMILIES) - set(NOT_IN_GGUF)))
+@torch.no_grad()
+def test_a_packed_relative_computes_what_its_file_says(name, quantized, tmp_path):
+    path = tmp_path / "m.gguf"
+    write_gguf(path, made(name, **PACKABLE), quantized)
+    exact, ours = from_pretrained(path), packed_llama(path)
+    layers = {n: m for n, m in ours.named_modules() if isinstance(m, FourBitLinear)}
+    assert len(layers) == sum(W.dim() == 2 for W in exact.decoder.parameters())
+    for layer, packed in layers.items():
+        linear = exact.get_submodule(layer)
+        x = torch.randn(5, linear.in_features).bfloat16()
+        expected = linear(x.float())
+        assert (packed(x) - expected).norm() < 0.02 * expected.norm(), layer
+    ids = torch.randint(3, 97, (2, N))
+    expected, logits = exact(ids), ours(ids)
+    assert logits.dtype == torch.bfloat16
+    assert (logits - expected).norm() < 0.06 * expected.norm()
+    assert len(generate(ours, ids, 5, eos_id=None).ids[0]) == 5

@@ -183,7 +183,7 @@ HIGH = {"rope_type": "default", "rope_theta": "high"}
 NOT_OURS = {
     "gpt2": {"scale_attn_weights": False, "scale_attn_by_inverse_layer_idx": True}
     | {"add_cross_attention": True, "activation_function": "tanh", "n_embd": None}
-    | {"quantization_config": {"bits": 4}, "model_type": "gpt_neox"},
+    | {"quantization_config": {"bits": 4}, "model_type": "gptj"},
     "bert": {"position_embedding_type": "relative_key", "is_decoder": True, "hidden_act": "mish"},
     "albert": {"num_hidden_groups": 2, "inner_group_num": 2},
     "marian": {"normalize_before": True, "normalize_embedding": True, "d_model": 7}

@@ -30,6 +30,9 @@ KINDS = {
     | {"norm_position": "both", "activation": "geglu", "qk_norm": "head"}
     | {"head_size": 6, "attention_window": 4, "layers_without_window": (1,)}
     | {"window_rotary_base": 100.0, "query_scale": 9.0, "score_cap": 5.0, "logit_cap": 9.0},
+    "neox": dict(positions="rotary", d_rotary=2, parallel=True, norm_position="pre"),
+    "relative": dict(positions="relative", relative_buckets=8, relative_distance=9)
+    | {"feed_forward_bias": False, "query_scale": 1.0},
     "olmo and others": LLAMA
     | {"norm_position": "output", "qk_norm": "all", "head_size": 6}
     | {"bias": True, "output_bias": False, "layers_without_positions": (0,), "d_rotary": 4}

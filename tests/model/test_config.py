@@ -12,7 +12,10 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 NAN, INFINITY = float("nan"), float("inf")
 SIZES = ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
 RULES = {  # fields, what they must be, and what is not that
-    SIZES: ("an int >= 1", (0, -1, 2.0, "8", None, True)),
+    (*SIZES, "relative_buckets", "relative_distance"): (
+        "an int >= 1",
+        (0, -1, 2.0, "8", None, True),
+    ),
     ("n_kv_heads", "attention_window", "head_size", "d_rotary"): (
         "None or an int >= 1",
         (0, -1, 2.0, "2", True),
@@ -30,10 +33,10 @@ RULES = {  # fields, what they must be, and what is not that
         "a probability in [0, 1)",
         (-0.1, 1, 1.0, 1.5, NAN, "0.1", None, False),
     ),
-    ("tie_embeddings", "bias", "scale_embedding", "output_bias"): (
-        "True or False",
-        (1, 0, None, "yes"),
-    ),
+    (
+        *("tie_embeddings", "bias", "scale_embedding", "output_bias", "parallel"),
+        "feed_forward_bias",
+    ): ("True or False", (1, 0, None, "yes")),
     ("norm_epsilon", "rotary_base"): ("a number > 0", (0, -1.0, None, "1", INFINITY, True)),
     ("pad_id", "bos_id"): ("None or an int >= 0", (-1, 0.0, "0", True)),
     ("eos_ids",): (
@@ -45,11 +48,12 @@ CHOICES = {
     "norm_position": "one of pre, post, output, both",
     "activation": "one of relu, gelu, gelu_tanh, swish, swiglu, geglu",
     "qk_norm": "one of none, head, all",
-    "positions": "one of sinusoidal, learned, rotary",
+    "positions": "one of sinusoidal, learned, rotary, relative",
     "norm": "one of layer, rms",
 }
 RULES |= {(name,): (rule, ("", "Pre", "Swish", None, 0, ["pre"])) for name, rule in CHOICES.items()}
 ROTARY = {"positions": "rotary", "d_model": 12, "n_heads": 3}
+RELATIVE = {"positions": "relative"}
 CASES = [(f, v, rule) for fields, (rule, bad) in RULES.items() for f in fields for v in bad]
 
 
@@ -86,6 +90,11 @@ def test_every_field_has_a_rule():
         ("d_rotary", 6, "None or at most d_head = 4", ROTARY),
         ("layers_without_window", (0,), "() without an attention_window", {}),
         ("window_rotary_base", 7.0, "None without an attention_window", ROTARY),
+        ("relative_buckets", 8, '32 unless positions is "relative"', {}),
+        ("relative_distance", 64, '128 unless positions is "relative"', ROTARY),
+        ("relative_buckets", 6, "a multiple of 4", RELATIVE),
+        ("relative_distance", 16, "over relative_buckets / 2 = 16", RELATIVE),
+        ("parallel", True, 'False unless norm_position is "pre"', {"norm_position": "post"}),
     ],
 )
 def test_fields_fit_each_other(field, value, rule, changes):
@@ -126,6 +135,7 @@ def test_defaults_are_those_of_the_docstring_and_stay():
         *("layer", 1e-5, None, None, 10000.0),
         *(True, 1, (2,)),
         *(None, True, "none", None, None, None, (), (), None, (), None),
+        *(False, True, 32, 128),
     )
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.d_model = 16

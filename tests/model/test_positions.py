@@ -1,4 +1,4 @@
-"""Sinusoidal, learned and rotary positions against their formulas and against Llama's code."""
+"""Positions of each kind against their formulas, and against Llama's and T5's code."""
 
 import pytest
 import torch
@@ -6,13 +6,16 @@ from hypothesis import given
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
+from transformers.models.t5.modeling_t5 import T5Attention
 
 from tests.parity import assert_equal, drawn, sizes
 from transformer_lesson.model.positions import (
     LearnedPositions,
+    RelativePositions,
     RotaryPositions,
     SinusoidalPositions,
     apply_rotary,
+    distance_buckets,
     rotary_angles,
     sinusoidal_encoding,
     stretched_frequencies,
@@ -100,3 +103,21 @@ def test_stretched_frequencies_are_those_of_llama_3(d_head, base, factor):
     theirs, _ = ROPE_INIT_FUNCTIONS["llama3"](config, "cpu")
     ours = stretched_frequencies(d_head, base, 8192, factor)
     assert ((ours - theirs) / theirs).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("n_buckets", "farthest"), [(32, 128), (8, 9), (4, 700)])
+def test_distances_fall_into_the_buckets_of_t5s_code(n_buckets, farthest, causal):
+    distance = torch.arange(-999, 1000)
+    theirs = T5Attention._relative_position_bucket(distance, not causal, n_buckets, farthest)
+    ours = distance_buckets(distance, n_buckets, farthest, causal)
+    assert torch.equal(ours, theirs) and ours.max() == n_buckets - 1
+
+
+def test_a_relative_position_depends_on_the_distance_alone_and_goes_on_from_a_start():
+    positions = RelativePositions(3, 8, 20, causal=True)
+    whole = positions(7, 7)
+    assert whole.shape == (1, 3, 7, 7)
+    assert torch.equal(positions(2, 7, start=5), whole[:, :, 5:])
+    assert torch.equal(whole[:, :, 1:, 1:], whole[:, :, :-1, :-1])
+    assert torch.equal(whole[0, :, 4, 2], positions.weight[2])

@@ -75,11 +75,11 @@ class Family(ABC):
         """Return, for one of their names, their other names of the same matrix."""
         return {}
 
-    def pack(self, weights: Tensors) -> Tensors:
+    def pack(self, weights: Tensors, config: ModelConfig) -> Tensors:
         """Convert our one matrix per name to their layout."""
         return weights
 
-    def unpack(self, tensors: Tensors) -> Tensors:
+    def unpack(self, tensors: Tensors, config: ModelConfig) -> Tensors:
         """Undo `pack`."""
         return tensors
 
@@ -92,7 +92,7 @@ class Family(ABC):
     def packed(self, model: nn.Module) -> Tensors:
         """Return a model's weights under the library's names and in its shapes."""
         weights = {self.rename(name): w.detach() for name, w in model.named_parameters()}
-        return self.pack(weights)
+        return self.pack(weights, model.config)
 
 
 @torch.no_grad()

@@ -16,6 +16,10 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+Parts = tuple[
+    UInt8[Tensor, "block numbers"], Float[Tensor, "block runs"], Float[Tensor, "block runs"]
+]
+"""Steps from 0 to 15, and of each run of 32 the scale and the smallest number."""
 TWO_BITS = torch.tensor([0, 2, 4, 6], dtype=torch.uint8)[:, None]
 EIGHT_BITS = torch.arange(8, dtype=torch.uint8)[:, None]
 
@@ -63,7 +67,14 @@ def dequantize_q8_0(blocks: UInt8[Tensor, "block 34"]) -> Float[Tensor, "block 3
 
 def dequantize_q4_0(blocks: UInt8[Tensor, "block 18"]) -> Float[Tensor, "block 32"]:
     """Return scale * (step - 8): 2 bytes for the scale, 16 for the steps (0 to 15)."""
-    return _half(blocks, 0) * (_lower_then_upper(blocks[:, 2:]).float() - 8)
+    steps, scale, _ = parts_q4_0(blocks)
+    return scale * (steps.float() - 8)
+
+
+def parts_q4_0(blocks: UInt8[Tensor, "block 18"]) -> Parts:
+    """Return what `parts_q4_1` does: the smallest number is step 0's."""
+    scale = _half(blocks, 0)
+    return _lower_then_upper(blocks[:, 2:]), scale, -8 * scale
 
 
 def dequantize_q4_1(blocks: UInt8[Tensor, "block 20"]) -> Float[Tensor, "block 32"]:
@@ -80,9 +91,7 @@ def dequantize_q4_1(blocks: UInt8[Tensor, "block 20"]) -> Float[Tensor, "block 3
     return scale * steps + smallest
 
 
-def parts_q4_1(
-    blocks: UInt8[Tensor, "block 20"],
-) -> tuple[UInt8[Tensor, "block 32"], Float[Tensor, "block 1"], Float[Tensor, "block 1"]]:
+def parts_q4_1(blocks: UInt8[Tensor, "block 20"]) -> Parts:
     """Return the steps, the scale and the smallest number of each block."""
     scale = blocks[:, 0:2].view(torch.float16).float()
     smallest = blocks[:, 2:4].view(torch.float16).float()
@@ -142,6 +151,12 @@ def dequantize_q4_k(blocks: UInt8[Tensor, "block 144"]) -> Float[Tensor, "block 
     return _with_smallest(blocks, _runs_of_32(blocks[:, 16:]))
 
 
+def parts_q4_k(blocks: UInt8[Tensor, "block 144"]) -> Parts:
+    """Return the steps, and the scale and the smallest number of each run of 32."""
+    scale, smallest = _scale_and_smallest(blocks)
+    return _runs_of_32(blocks[:, 16:]).flatten(1), scale, smallest
+
+
 def dequantize_q5_k(blocks: UInt8[Tensor, "block 176"]) -> Float[Tensor, "block 256"]:
     """Return what Q4_K does, of steps from 0 to 31: 32 bytes before the others hold fifth bits."""
     fifth = blocks[:, None, 16:48] >> EIGHT_BITS & 1
@@ -157,11 +172,18 @@ def _with_smallest(
     blocks: UInt8[Tensor, "block _"], steps: UInt8[Tensor, "block 8 32"]
 ) -> Float[Tensor, "block 256"]:
     """Return the numbers of Q4_K and Q5_K, whose first 16 bytes are alike."""
+    scale, smallest = _scale_and_smallest(blocks)
+    return (scale[..., None] * steps.float() + smallest[..., None]).flatten(1)
+
+
+def _scale_and_smallest(
+    blocks: UInt8[Tensor, "block _"],
+) -> tuple[Float[Tensor, "block 8"], Float[Tensor, "block 8"]]:
+    """Return each run's scale and smallest number, of Q4_K and Q5_K."""
     a, b, c = blocks[:, 4:16].view(-1, 3, 4).unbind(1)
-    scales = torch.cat([a & 63, c & 15 | a >> 6 << 4], dim=1)[..., None].float()
-    smallest = torch.cat([b & 63, c >> 4 | b >> 6 << 4], dim=1)[..., None].float()
-    scale, least = _half(blocks, 0)[..., None], _half(blocks, 2)[..., None]
-    return (scale * scales * steps.float() - least * smallest).flatten(1)
+    scales = torch.cat([a & 63, c & 15 | a >> 6 << 4], dim=1).float()
+    smallest = torch.cat([b & 63, c >> 4 | b >> 6 << 4], dim=1).float()
+    return _half(blocks, 0) * scales, -_half(blocks, 2) * smallest
 
 
 def dequantize_q6_k(blocks: UInt8[Tensor, "block 210"]) -> Float[Tensor, "block 256"]:
@@ -209,3 +231,6 @@ OTHERS = {9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS", 19:
 OTHERS |= {20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 24: "I8", 25: "I16", 26: "I32"}
 OTHERS |= {27: "I64", 28: "F64", 29: "IQ1_M", 34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4"}
 """Names of those that cannot."""
+
+FOUR_BITS = {"Q4_0": parts_q4_0, "Q4_1": parts_q4_1, "Q4_K": parts_q4_k}
+"""The formats whose numbers are scale * step + smallest, with steps from 0 to 15."""

@@ -66,7 +66,7 @@ PAIRS, PIECES = "gpt2", "llama"
 
 
 def read_tokenizer(path: str | Path) -> PretrainedTokenizer:
-    """Return the tokenizer in a GGUF file's metadata.
+    """Return the tokenizer in a GGUF file's metadata, with the form in which its model chats.
 
     Raises:
         ValueError: a damaged file, another kind of tokenizer, or one that contradicts itself.
@@ -118,7 +118,13 @@ def _tokenizer(metadata: Mapping[str, Any]) -> PretrainedTokenizer:
         made = _characters(tokens, types, fact, gemma)
         begins = True
     _add(made, tokens, types)
-    return PretrainedTokenizer(made, ids, begins=bool(fact.get("add_bos_token", begins)))
+    template = metadata.get("tokenizer.chat_template")
+    return PretrainedTokenizer(
+        made,
+        ids,
+        begins=bool(fact.get("add_bos_token", begins)),
+        chat_template=template if isinstance(template, str) else None,
+    )
 
 
 def _add(made: tokenizers.Tokenizer, tokens: list[str], types: list[int]) -> None:

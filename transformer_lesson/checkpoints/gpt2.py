@@ -138,7 +138,7 @@ class GPT2Family(Family):
         tied = model.config.tie_embeddings
         return {"transformer.wte.weight": ("lm_head.weight",)} if tied else {}
 
-    def pack(self, weights: Tensors) -> Tensors:
+    def pack(self, weights: Tensors, config: ModelConfig) -> Tensors:
         """Put queries, keys and values side by side in one matrix, and transpose all four."""
         packed = {}
         for name, weight in weights.items():
@@ -149,7 +149,7 @@ class GPT2Family(Family):
                 packed[name] = weight
         return {name: w.T if TURNED.search(name) else w for name, w in packed.items()}
 
-    def unpack(self, tensors: Tensors) -> Tensors:
+    def unpack(self, tensors: Tensors, config: ModelConfig) -> Tensors:
         """Undo `pack`."""
         weights = {}
         for name, tensor in tensors.items():

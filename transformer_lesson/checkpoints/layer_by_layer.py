@@ -77,12 +77,12 @@ def compare_layers(
     """
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     family = family_of(theirs.config.to_dict())
-    pairs = [pair for pair in _pairs(family, ours) if _module(theirs, pair[1], family)]
+    pairs = [pair for pair in _pairs(family, ours) if their_module(theirs, pair[1], family)]
     real = _real(ours, inputs[0])
     with evaluating(ours), evaluating(theirs):
         our_outputs = _outputs([ours.get_submodule(name) for name, _ in pairs])
         our_logits, our_values = our_outputs(lambda: _run_ours(ours, inputs))
-        their_outputs = _outputs([_module(theirs, n, family) for _, n in pairs])
+        their_outputs = _outputs([their_module(theirs, n, family) for _, n in pairs])
         their_logits, their_values = their_outputs(
             lambda: _run_theirs(theirs, ours, inputs, real, family.first_position)
         )
@@ -114,8 +114,8 @@ def _pairs(family: Family, ours: nn.Module) -> list[tuple[str, str]]:
     return pairs if "{i}" in last[0] else [*pairs, last]
 
 
-def _module(theirs: nn.Module, name: str, family: Family) -> nn.Module | None:
-    """Return a module of theirs; a model without a head leaves the prefix out."""
+def their_module(theirs: nn.Module, name: str, family: Family) -> nn.Module | None:
+    """Return a module of the library's; a model without a head leaves the prefix out."""
     modules = dict(theirs.named_modules())
     return modules.get(name) or modules.get(name.removeprefix(family.prefix))
 

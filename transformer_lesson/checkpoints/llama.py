@@ -271,7 +271,7 @@ class LlamaFamily(Family):
         tied = model.config.tie_embeddings
         return {"model.embed_tokens.weight": ("lm_head.weight",)} if tied else {}
 
-    def pack(self, weights: Tensors) -> Tensors:
+    def pack(self, weights: Tensors, config: ModelConfig) -> Tensors:
         """Take 1 from gammas, and put matrices on top of each other, as the family stores them."""
         packed = {}
         for name, weight in weights.items():
@@ -285,7 +285,7 @@ class LlamaFamily(Family):
                 packed[name] = weight
         return packed
 
-    def unpack(self, tensors: Tensors) -> Tensors:
+    def unpack(self, tensors: Tensors, config: ModelConfig) -> Tensors:
         """Undo `pack`."""
         weights = {}
         for name, tensor in tensors.items():

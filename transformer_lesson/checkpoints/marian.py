@@ -237,10 +237,10 @@ class MarianFamily(Family):
             return {SOURCE: (SHARED, TARGET, *tied)}
         return {TARGET: tied}
 
-    def pack(self, weights: Tensors) -> Tensors:
+    def pack(self, weights: Tensors, config: ModelConfig) -> Tensors:
         """Give the bias its leading 1."""
         return {name: w[None] if name == BIAS else w for name, w in weights.items()}
 
-    def unpack(self, tensors: Tensors) -> Tensors:
+    def unpack(self, tensors: Tensors, config: ModelConfig) -> Tensors:
         """Undo `pack`."""
         return {name: t[0] if name == BIAS else t for name, t in tensors.items()}

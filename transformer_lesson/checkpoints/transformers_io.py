@@ -14,12 +14,14 @@ from transformer_lesson.checkpoints.bert import BertFamily, DistilBertFamily, Ro
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
 from transformer_lesson.checkpoints.gguf import GGUF, is_gguf
 from transformer_lesson.checkpoints.gpt2 import GPT2Family, OPTFamily
+from transformer_lesson.checkpoints.gpt_neox import NEOX
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import RELATIVES
 from transformer_lesson.checkpoints.llama_cpp import read_llama, stored_llama
 from transformer_lesson.checkpoints.marian import MarianFamily
 from transformer_lesson.checkpoints.own_format import KINDS, check_weights
+from transformer_lesson.checkpoints.t5 import MT5Family, T5Family
 from transformer_lesson.checkpoints.untrusted import (
     CONFIG,
     WEIGHTS,
@@ -36,6 +38,7 @@ from transformer_lesson.checkpoints.zero_copy import (
 )
 from transformer_lesson.files import printable, write_atomically
 from transformer_lesson.model.config import ModelConfig
+from transformer_lesson.model.feed_forward import GATES
 from transformer_lesson.model.transformers import (
     DecoderOnlyTransformer,
     EncoderDecoderTransformer,
@@ -48,28 +51,30 @@ MARIAN, LLAMA = MarianFamily(), RELATIVES[0]
 MODEL = WEIGHTS[0]
 WRITTEN_BY, US = "written_by", "transformer_lesson"
 """Marks our own files of weights; the library's `save_pretrained` writes no such mark."""
-OTHERS = OPTFamily(), RobertaFamily(), DistilBertFamily()
-"""They are read, and written as a GPT-2 or a BERT, which compute the same."""
+T5 = T5Family()
+OTHERS = OPTFamily(), RobertaFamily(), DistilBertFamily(), MT5Family()
+"""They are read, and written as a GPT-2, a BERT or a T5, which compute the same."""
 FAMILIES = {
-    family.model_type: family for family in (GPT2, BERT, ALBERT, MARIAN, *RELATIVES, *OTHERS)
+    family.model_type: family
+    for family in (GPT2, BERT, ALBERT, MARIAN, T5, NEOX, *RELATIVES, *OTHERS)
 }
 
 
 def from_pretrained(source) -> nn.Module:
     """Return our model with the weights of a checkpoint, in float32 and evaluation mode.
 
-    GPT-2, Llama and its `RELATIVES` become a `DecoderOnlyTransformer`, BERT an
+    GPT-2, GPT-NeoX, Llama and its `RELATIVES` become a `DecoderOnlyTransformer`, BERT an
     `EncoderOnlyTransformer` with its own parts (`BertTransformer`, with a token head if the
-    checkpoint has one), ALBERT a BERT whose layers share one block (`AlbertTransformer`), Marian an
-    `EncoderDecoderTransformer` with its own parts (`MarianTransformer`). The model is returned
-    whole or not at all: every tensor must have its place.
+    checkpoint has one), ALBERT a BERT whose layers share one block (`AlbertTransformer`), T5 an
+    `EncoderDecoderTransformer`, Marian one with its own parts (`MarianTransformer`). The model is
+    returned whole or not at all: every tensor must have its place.
 
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
-            pickle, which is read with `weights_only=True`); a file of weights in one; a Llama or
-            a relative in a GGUF file (known by its first bytes, whatever its name), whose numbers
-            are dequantized; a live model of the library; or a name on the Hugging Face Hub. Only a
-            name uses the network, and only if it is not on this machine yet.
+            pickle, which is read with `weights_only=True`); a file of weights in one; a Llama, a
+            relative or a GPT-NeoX in a GGUF file (known by its first bytes, whatever its name),
+            whose numbers are dequantized; a live model of the library; or a name on the Hugging
+            Face Hub. Only a name uses the network, and only if it is not on this machine yet.
 
     Raises:
         ValueError: a family that our models do not have, a field of the config that they cannot
@@ -144,7 +149,7 @@ def _fill(stored: Stored) -> nn.Module:
         model = family.build(configs, facts, tensors)
     tensors = _without_twins(family, model, tensors)
     _check(family.packed(model), tensors)
-    weights = family.unpack(tensors)
+    weights = family.unpack(tensors, model.config)
     take_over(model, {name: weights[family.rename(name)] for name, _ in model.named_parameters()})
     return model.eval()
 
@@ -210,9 +215,9 @@ def _is_real(tensor: Tensor) -> bool:
 def to_transformers(
     model: nn.Module, directory: str | Path, tokenizer: Tokenizer | None = None
 ) -> Path:
-    """Write a model as the library's GPT-2, Llama, BERT, ALBERT or Marian, in files that it loads.
+    """Write a model as the library's GPT-2, Llama, BERT, ALBERT, Marian or T5, in files it loads.
 
-    What a Llama has no field for is written as one of its `RELATIVES`.
+    What a Llama has no field for is written as one of its `RELATIVES`, or as a GPT-NeoX.
 
     That is config.json and model.safetensors, and with a tokenizer what `AutoTokenizer` reads and
     generation_config.json, which makes the library's `generate` write as ours does. The library
@@ -311,11 +316,12 @@ def nearest_family(model: nn.Module) -> Family:
     if KINDS.get(type(model).__name__) is not type(model):
         raise ValueError(f"a {type(model).__name__} is none of {', '.join(KINDS)}.")
     if isinstance(model, EncoderDecoderTransformer):
-        return MARIAN
+        return T5 if model.config.positions == "relative" else MARIAN
     if isinstance(model, DecoderOnlyTransformer):
         if model.config.norm != "rms" and model.config.positions != "rotary":
             return GPT2
-        return next((family for family in RELATIVES if _represents(family, model)), LLAMA)
+        families = NEOX, *RELATIVES
+        return next((family for family in families if _represents(family, model)), LLAMA)
     if not isinstance(model, BERT.model):
         raise ValueError(
             f"{BERT.name} has parts that a {type(model).__name__} lacks: only a "
@@ -356,5 +362,7 @@ def _effective(config: ModelConfig, name: str):
     if name == "n_kv_heads":
         return config.n_kv_heads or config.n_heads
     if name == "rotary_base" and config.positions != "rotary":
+        return None
+    if name == "feed_forward_bias" and config.activation in GATES:
         return None
     return getattr(config, name)

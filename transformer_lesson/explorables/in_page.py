@@ -21,6 +21,8 @@ from transformer_lesson.checkpoints.translator import MISSING, TRANSLATOR
 from transformer_lesson.explorables import html
 from transformer_lesson.explorables.bundle import bundle
 from transformer_lesson.files import write_atomically
+from transformer_lesson.model.config import LATER
+from transformer_lesson.model.feed_forward import ACTIVATIONS
 from transformer_lesson.text import grammar
 from transformer_lesson.text.tokenizers import Tokenizer
 
@@ -140,10 +142,12 @@ def own_weights(model: nn.Module | None, tokenizer: Tokenizer | None) -> Weights
     """Return a learner's model in the form sent to a page; `None` to use the package's.
 
     Raises:
-        ValueError: a model without its tokenizer, or one that is too large for a page.
+        ValueError: a model without its tokenizer, or one that a page cannot run.
     """
     if (model is None) != (tokenizer is None):
         raise ValueError("a model and its tokenizer belong together: pass both or none.")
+    if model is not None:
+        _check_choices(model)
     return None if model is None else Weights(as_bytes(model, tokenizer))
 
 
@@ -162,7 +166,30 @@ def bare_weights(model: nn.Module) -> Weights:
         raise ValueError(
             "the model has positions_in_stream, which no page can repeat: build it without."
         )
+    _check_choices(model)
     return Weights(as_bytes(model))
+
+
+IN_PAGES = {
+    "positions": ("sinusoidal", "learned", "rotary"),
+    "norm_position": ("post", "pre"),
+    "activation": (*ACTIVATIONS, "swiglu"),
+    **{name: (value,) for name, value in LATER.items()},
+}
+"""The choices that transformer.js knows, where it does not know all."""
+
+
+def _check_choices(model: nn.Module) -> None:
+    """Refuse a model whose choices a page would leave out."""
+    for config in (getattr(model, "source_config", None), getattr(model, "config", None)):
+        for name, known in IN_PAGES.items():
+            value = getattr(config, name, known[0])
+            if value not in known:
+                raise ValueError(
+                    f"{name} is {value!r}, but a page computes only with "
+                    f"{' or '.join(map(repr, known))}: look into this model with `record` and "
+                    "`head_view`."
+                )
 
 
 class ReadsTranslator(traitlets.HasTraits):

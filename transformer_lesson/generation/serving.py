@@ -114,7 +114,7 @@ def read_together(
     """Read each request's new tokens, all in one pass; return the logits of what comes next.
 
     A new request has a whole prompt to read, the others one token. The pages must have room for
-    all of them. Hook points are skipped.
+    all of them. Hook points of attention are skipped.
     """
     device = model.embedding.weight.device
     texts = [torch.tensor([request.ids], device=device) for request in requests]  # (1, n) each
@@ -134,13 +134,11 @@ def read_together(
             for request, mask, q, k, v in zip(requests, masks, Q, K, V, strict=True):
                 q, k = attention.rotate(q, request.read), attention.rotate(k, request.read)
                 keys, values = cache.extend(layer, request, k, v)
-                heads.append(
-                    attention.attend(q, keys, values, mask[layer])
-                )  # (1, head, new, d_head)
+                seen = keys, values, mask[layer], request.read
+                heads.append(attention.attend(q, *seen))  # (1, head, new, d_head)
             return attention.W_O(merge_heads(torch.cat(heads, dim=2)))
 
-        x = block.branch(x, attend, block.norm_1)
-        x = block.branch(x, block.feed_forward, block.norm_2)
+        x = block.after_both(x, attend, block.feed_forward)
     last = torch.tensor(new, device=device).cumsum(0) - 1  # (request,)
     return model.read_out(x[0, last])
 

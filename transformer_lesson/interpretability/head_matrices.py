@@ -36,8 +36,12 @@ class HeadMatrices(NamedTuple):
 def head_matrices(attention: MultiHeadAttention, head: int) -> HeadMatrices:
     """Return the matrices of one head of an attention layer without biases.
 
+    Several query heads may share W_K and W_V. Positions that act on scores, norms of queries and
+    keys, and caps are in none of the matrices.
+
     Args:
-        attention: of any of the package's models; `nn.Linear` stores the transposes.
+        attention: of any of the package's models; `nn.Linear` stores the transposes. Where its
+            scores have another scale than 1 / sqrt(d_head), W_Q holds the difference.
         head: which head, from 0.
 
     Raises:
@@ -48,10 +52,15 @@ def head_matrices(attention: MultiHeadAttention, head: int) -> HeadMatrices:
     if not 0 <= head < attention.n_heads:
         raise ValueError(f"head is {head}, but there are heads 0 to {attention.n_heads - 1}.")
     d_head = attention.W_Q.out_features // attention.n_heads
-    own = slice(head * d_head, (head + 1) * d_head)
-    reads = [attention.W_Q, attention.W_K, attention.W_V]
-    W_Q, W_K, W_V = (projection.weight.detach().T[:, own] for projection in reads)
-    return HeadMatrices(W_Q, W_K, W_V, attention.W_O.weight.detach().T[own])
+    own, shared = (
+        slice(i * d_head, (i + 1) * d_head)
+        for i in (head, head * attention.n_kv_heads // attention.n_heads)
+    )
+    W_Q, W_O = attention.W_Q.weight.detach().T[:, own], attention.W_O.weight.detach().T[own]
+    W_K, W_V = (W.weight.detach().T[:, shared] for W in (attention.W_K, attention.W_V))
+    if attention.query_factor is not None:
+        W_Q = W_Q * attention.query_factor
+    return HeadMatrices(W_Q, W_K, W_V, W_O)
 
 
 def copying_score(table: Float[Tensor, "token token"]) -> float:

@@ -201,6 +201,7 @@ class MultiHeadAttention(nn.Module):
         output_bias: whether W_O adds a bias, if the others do.
         norms: of queries and of keys, before they are rotated; `None` for none.
         query_scale, score_cap: see `ModelConfig`.
+        relative: gives what is added to scores, for relative positions; see `RelativePositions`.
 
     Raises:
         ValueError: d_model is not divisible by n_heads, or n_heads by n_kv_heads.
@@ -221,6 +222,7 @@ class MultiHeadAttention(nn.Module):
         norms: tuple[nn.Module, nn.Module] | None = None,
         query_scale: float | None = None,
         score_cap: float | None = None,
+        relative: nn.Module | None = None,
     ):
         super().__init__()
         check_heads(n_heads if d_head else d_model, n_heads, n_kv_heads)
@@ -232,7 +234,7 @@ class MultiHeadAttention(nn.Module):
         self.W_O = nn.Linear(d_queries, d_model, bias=bias and output_bias)
         self.norm_Q, self.norm_K = norms or (None, None)
         self.query_factor = math.sqrt(d_head / query_scale) if query_scale else None
-        self.score_cap = score_cap
+        self.score_cap, self.relative = score_cap, relative
         self.rotate, self.dropout = rotate or unrotated, nn.Dropout(dropout)
         self.queries, self.keys, self.values = HookPoint(), HookPoint(), HookPoint()
         self.scores, self.weights, self.heads = HookPoint(), HookPoint(), HookPoint()
@@ -241,7 +243,10 @@ class MultiHeadAttention(nn.Module):
 
     @classmethod
     def from_config(
-        cls, config: ModelConfig, rotate: Rotation | None = None
+        cls,
+        config: ModelConfig,
+        rotate: Rotation | None = None,
+        relative: nn.Module | None = None,
     ) -> "MultiHeadAttention":
         """Return the attention that a model's config describes."""
         return cls(
@@ -256,6 +261,7 @@ class MultiHeadAttention(nn.Module):
             qk_norms(config),
             config.query_scale,
             config.score_cap,
+            relative,
         )
 
     def forward(
@@ -281,7 +287,7 @@ class MultiHeadAttention(nn.Module):
             K = self.keys(self.rotate(self.projected_keys(key), cache.start))
             V = self.values(split_heads(self.W_V(value), self.n_kv_heads))
             K, V = cache.extend(K, V)  # (batch, kv_head, all keys, d_head)
-        heads = self.heads(self.attend(Q, K, V, mask))  # (batch, head, query, d_head)
+        heads = self.heads(self.attend(Q, K, V, mask, cache.start))  # (batch, head, query, d_head)
         return self.W_O(merge_heads(heads))  # (batch, query, d_model)
 
     def projected_queries(
@@ -302,16 +308,20 @@ class MultiHeadAttention(nn.Module):
         K: Float[Tensor, "batch kv_head key d_head"],
         V: Float[Tensor, "batch kv_head key d_head"],
         mask: Mask,
+        start: int = 0,
     ) -> Float[Tensor, "batch head query d_head"]:
-        """Return what each head collects, from rotated queries and keys."""
+        """Return what each head collects, from rotated queries, the first at start, and keys."""
         if self.query_factor is not None:
             Q = Q * self.query_factor
         drops = self.training and self.dropout.p > 0
-        if not (drops or self.score_cap or self.scores.watched or self.weights.watched):
+        plain = drops or self.score_cap or self.relative is not None
+        if not (plain or self.scores.watched or self.weights.watched):
             return fast.attention(Q, K, V, mask)  # the same output, without storing weights
         if self.n_kv_heads < self.n_heads:
             K, V = (repeat_kv(x, self.n_heads // self.n_kv_heads) for x in (K, V))
         scores = attention_scores(Q, K)  # (batch, head, query, key)
+        if self.relative is not None:
+            scores = scores + self.relative(Q.size(-2), K.size(-2), start)
         scores = self.scores(soft_cap(scores, self.score_cap) if self.score_cap else scores)
         weights = self.weights(masked_softmax(scores, written_out(mask, scores)))
         return self.dropout(weights) @ V  # (batch, head, query, d_head)

@@ -112,18 +112,27 @@ class EncoderBlock(nn.Module):
     Args:
         config: sizes, dropout, activation, and whether norms come before or after.
         rotate: rotary positions for queries and keys, if the model uses them.
+        relative: relative positions, if the model uses them.
+
+    If the config says parallel, both sub-layers read x:
+    x + attention(norm_1(x)) + feed_forward(norm_2(x)).
 
     Source: "Attention Is All You Need" (2017), section 3.1. Dropout acts on each sub-layer's
-        output before it is added (section 5.4).
+        output before it is added (section 5.4). Parallel: Wang and Komatsuzaki, "GPT-J-6B" (2021).
     """
 
-    def __init__(self, config: ModelConfig, rotate: Sublayer | None = None):
+    def __init__(
+        self,
+        config: ModelConfig,
+        rotate: Sublayer | None = None,
+        relative: nn.Module | None = None,
+    ):
         super().__init__()
-        self.self_attention = MultiHeadAttention.from_config(config, rotate=rotate)
+        self.self_attention = MultiHeadAttention.from_config(config, rotate, relative)
         self.feed_forward = make_feed_forward(config)
         self.norm_1, self.norm_2 = sublayer_norm(config), sublayer_norm(config)
         self.dropout = nn.Dropout(config.dropout)
-        self.branch = BRANCHES[config.norm_position]
+        self.branch, self.parallel = BRANCHES[config.norm_position], config.parallel
         self.after_attention, self.output = HookPoint(), HookPoint()
 
     def forward(
@@ -147,8 +156,16 @@ class EncoderBlock(nn.Module):
         def feed_forward(h):
             return self.dropout(self.feed_forward(h))
 
-        x = self.after_attention(self.branch(x, attention, self.norm_1))
-        return self.output(self.branch(x, feed_forward, self.norm_2))  # (batch, n, d_model)
+        return self.after_both(x, attention, feed_forward)  # (batch, n, d_model)
+
+    def after_both(
+        self, x: Float[Tensor, "batch n d_model"], attention: Sublayer, feed_forward: Sublayer
+    ) -> Float[Tensor, "batch n d_model"]:
+        """Return x after these two sub-layers, one after the other or side by side."""
+        attended = self.after_attention(self.branch(x, attention, self.norm_1))
+        if self.parallel:
+            return self.output(attended + feed_forward(self.norm_2(x)))
+        return self.output(self.branch(attended, feed_forward, self.norm_2))
 
 
 class DecoderBlock(nn.Module):
@@ -157,13 +174,23 @@ class DecoderBlock(nn.Module):
     Args:
         config: sizes, dropout, activation, and whether norms come before or after.
         rotate: rotary positions for self-attention, if the model uses them.
+        relative: relative positions for self-attention, if the model uses them.
+
+    Raises:
+        ValueError: a config whose sub-layers are side by side.
 
     Source: "Attention Is All You Need" (2017), section 3.1.
     """
 
-    def __init__(self, config: ModelConfig, rotate: Sublayer | None = None):
+    def __init__(
+        self,
+        config: ModelConfig,
+        rotate: Sublayer | None = None,
+        relative: nn.Module | None = None,
+    ):
         super().__init__()
-        self.self_attention = MultiHeadAttention.from_config(config, rotate=rotate)
+        config.require("parallel", not config.parallel, "False in a block with cross-attention")
+        self.self_attention = MultiHeadAttention.from_config(config, rotate, relative)
         self.cross_attention = MultiHeadAttention.from_config(config)
         self.feed_forward = make_feed_forward(config)
         self.norm_1, self.norm_2 = sublayer_norm(config), sublayer_norm(config)

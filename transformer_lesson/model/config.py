@@ -118,7 +118,8 @@ class ModelConfig(CheckedConfig):
         activation: of the feed-forward network, "relu" (paper), "gelu" (GPT, BERT), "gelu_tanh"
             (its approximation in GPT-2), "swish" (Marian), "swiglu" (gated, Llama) or "geglu"
             (gated by that approximation, Gemma).
-        positions: "sinusoidal" (paper), "learned" (GPT-2, BERT) or "rotary" (RoPE).
+        positions: "sinusoidal" (paper), "learned" (GPT-2, BERT), "rotary" (RoPE) or "relative"
+            (T5: scores get a number for each distance; see `RelativePositions`).
         tie_embeddings: one matrix serves as embedding and as output projection; in an
             encoder-decoder with one vocabulary also as the other embedding (paper, 3.4).
         pad_id: id of the padding token, or `None` if sequences are never padded.
@@ -149,7 +150,13 @@ class ModelConfig(CheckedConfig):
             `stretched_frequencies` says why (Llama 3.1). Not in layers that have a
             window_rotary_base.
         d_rotary: how many numbers of a query or key are rotated, the first ones; `None` for all
-            (Phi-4 mini).
+            (Phi-4 mini, GPT-NeoX).
+        parallel: whether attention and feed-forward network read the same vectors, side by side,
+            and both results are added to them (GPT-NeoX).
+        feed_forward_bias: whether the feed-forward network's two maps have a bias (T5: no); gated
+            ones never have.
+        relative_buckets: how many numbers a head has for distances, with relative positions.
+        relative_distance: from how many tokens on all distances share one of them.
 
     Raises:
         ValueError: a value breaks a rule; the message names field, value and rule.
@@ -168,7 +175,7 @@ class ModelConfig(CheckedConfig):
     feed_forward_dropout: float = probability(0.0)
     norm_position: str = one_of("pre", "post", "output", "both")
     activation: str = one_of("relu", "gelu", "gelu_tanh", "swish", "swiglu", "geglu")
-    positions: str = one_of("sinusoidal", "learned", "rotary")
+    positions: str = one_of("sinusoidal", "learned", "rotary", "relative")
     tie_embeddings: bool = switch(True)
     pad_id: int | None = optional(count)(None)
     bias: bool = switch(True)
@@ -191,6 +198,10 @@ class ModelConfig(CheckedConfig):
     window_rotary_base: float | None = optional(positive)(None)
     rotary_divisors: Sequence[float] = tuple_of(positive)(())
     d_rotary: int | None = optional(size)(None)
+    parallel: bool = switch(False)
+    feed_forward_bias: bool = switch(True)
+    relative_buckets: int = size(32)
+    relative_distance: int = size(128)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -206,6 +217,8 @@ class ModelConfig(CheckedConfig):
         for name in ("layers_without_window", "layers_without_positions"):
             known = all(i < self.n_layers for i in getattr(self, name))
             self.require(name, known, f"numbers of layers, from 0 to {self.n_layers - 1}")
+        ordered = not self.parallel or self.norm_position == "pre"
+        self.require("parallel", ordered, 'False unless norm_position is "pre"')
         self._check_rotation()
 
     def _check_rotation(self) -> None:
@@ -215,9 +228,13 @@ class ModelConfig(CheckedConfig):
         self.require("d_rotary", turned <= self.d_head, f"None or at most d_head = {self.d_head}")
         paired = len(self.rotary_divisors) in (0, turned // 2)
         self.require("rotary_divisors", paired, f"() or {turned // 2} numbers, one for each pair")
-        for name in ("layers_without_positions", "rotary_divisors", "d_rotary"):
-            acts = self.positions == "rotary" or getattr(self, name) == LATER[name]
-            self.require(name, acts, f'{LATER[name]!r} unless positions is "rotary"')
+        for name, kind in KIND_OF.items():
+            acts = self.positions == kind or getattr(self, name) == LATER[name]
+            self.require(name, acts, f'{LATER[name]!r} unless positions is "{kind}"')
+        half = self.relative_buckets // 2
+        self.require("relative_buckets", self.relative_buckets % 4 == 0, "a multiple of 4")
+        far = self.relative_distance > half
+        self.require("relative_distance", far, f"over relative_buckets / 2 = {half}")
         for name in ("layers_without_window", "window_rotary_base"):
             acts = self.attention_window is not None or getattr(self, name) == LATER[name]
             self.require(name, acts, f"{LATER[name]!r} without an attention_window")
@@ -236,6 +253,9 @@ class ModelConfig(CheckedConfig):
         )
 
 
+KIND_OF = dict.fromkeys(("layers_without_positions", "rotary_divisors", "d_rotary"), "rotary")
+KIND_OF |= dict.fromkeys(("relative_buckets", "relative_distance"), "relative")
+"""Fields that only act with one kind of positions."""
 NAMES = [entry.name for entry in fields(ModelConfig)]
 LATER = {name: getattr(ModelConfig, name) for name in NAMES[NAMES.index("head_size") :]}
 """What families of models have added since Llama, switched off."""

@@ -42,7 +42,7 @@ class InputEmbedding(nn.Module):
         scaled_to_1 = config.d_model**-0.5  # so that scaled vectors have std 1
         nn.init.normal_(self.weight, std=scaled_to_1 if config.scale_embedding else 0.02)
         kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
-        kind = kinds.get(config.positions)  # rotary positions act inside attention instead
+        kind = kinds.get(config.positions)  # others act inside attention instead
         self.positions = kind(config.max_len, config.d_model) if kind else None
         self.dropout = nn.Dropout(config.dropout)
         self.tokens, self.output = HookPoint(), HookPoint()

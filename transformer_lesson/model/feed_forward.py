@@ -41,13 +41,13 @@ class FeedForward(nn.Module):
     """Two linear maps with an activation between them, applied to each token by itself.
 
     Source: "Attention Is All You Need" (2017), equation 2.
-    Differs: GPT and BERT use GELU instead of ReLU.
+    Differs: GPT and BERT use GELU instead of ReLU, and T5 has no biases.
     """
 
     def __init__(self, config: ModelConfig):
         super().__init__()
-        self.W_1 = nn.Linear(config.d_model, config.d_ff)
-        self.W_2 = nn.Linear(config.d_ff, config.d_model)
+        self.W_1 = nn.Linear(config.d_model, config.d_ff, bias=config.feed_forward_bias)
+        self.W_2 = nn.Linear(config.d_ff, config.d_model, bias=config.feed_forward_bias)
         self.activation = ACTIVATIONS[config.activation]
         self.dropout = nn.Dropout(config.feed_forward_dropout)
         self.hidden = HookPoint()

@@ -10,7 +10,7 @@ points store what passes through and, where you gave a function, put its result 
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 from torch import Tensor, nn
@@ -46,6 +46,11 @@ class Recording(dict[str, Tensor]):
         raise KeyError(f"nothing recorded under {name!r}; {hint}.")
 
 
+Recorder = Callable[[nn.Module], AbstractContextManager[Recording] | None]
+RECORDERS: list[Recorder] = []
+"""What records models that are not ours; `None` means a model that it does not know."""
+
+
 def hook_point_names(model: nn.Module) -> list[str]:
     """Return the names of everything that can be recorded or replaced in a model."""
     return [name for name, module in model.named_modules() if isinstance(module, HookPoint)]
@@ -61,7 +66,11 @@ def record(
     are those before dropout, so each row sums to 1 (or to 0 where every key is masked).
 
     Args:
-        model: any of the package's models or blocks.
+        model: any of the package's models or blocks; or one of the library transformers, of a
+            family that `from_pretrained` knows (import `transformer_lesson.checkpoints` first).
+            That one gives the embedding, the stream after each block, attention weights, what
+            heads and hidden units hand on, and logits, as the library computes them: rows of
+            padding are not 0, and in training weights are those after dropout.
         replace: name to function; the function gets the tensor at that point and returns the
             one to go on with, of the same shape (ablation: `torch.zeros_like`; patching:
             `lambda x: stored`).
@@ -70,8 +79,8 @@ def record(
         The `Recording`: name to tensor.
 
     Raises:
-        ValueError: a model without hook points, an unknown name in `replace`, or a replacement of
-            another shape.
+        ValueError: a model without hook points, an unknown name in `replace`, a replacement of
+            another shape, or any replacement in a model of the library.
 
     Source: activation patching as in TransformerLens; Vig et al., "Causal Mediation Analysis
         for Interpreting Neural NLP" (2020).
@@ -81,11 +90,9 @@ def record(
         name: module for name, module in model.named_modules() if isinstance(module, HookPoint)
     }
     if not points:
-        raise ValueError(
-            f"a {type(model).__name__} has no hook points, so nothing of it can be recorded: use "
-            "one of the package's models (`from_pretrained` makes one of a library's), or "
-            "PyTorch's register_forward_hook."
-        )
+        with _recorder_of(model, replace) as run:
+            yield run
+        return
     for name in replace:
         if name not in points:
             near = difflib.get_close_matches(name, points, n=3) or list(points)[:3]
@@ -100,6 +107,25 @@ def record(
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _recorder_of(model: nn.Module, replace: Mapping) -> AbstractContextManager[Recording]:
+    """Return what records a model without hook points, or say how to bring it over."""
+    name = type(model).__name__
+    recorders = (recorder(model) for recorder in RECORDERS)
+    recorder = next((one for one in recorders if one is not None), None)
+    if recorder is None:
+        raise ValueError(
+            f"a {name} has no hook points, so nothing of it can be recorded: use one of the "
+            "package's models (`from_pretrained` makes one of a library's), or PyTorch's "
+            "register_forward_hook."
+        )
+    if replace:
+        raise ValueError(
+            f"replace: a {name} is the library's, in which nothing can be replaced: make it one of "
+            "the package's models by `from_pretrained`."
+        )
+    return recorder
 
 
 def _pass_through(

@@ -15,11 +15,12 @@ ROWS = 64  # packed at a time; all rows at once would take much memory
 
 
 class FourBitLinear(nn.Module):
-    """x W^T, where each number of W is scale * step + smallest: 16 steps, blocks of 32 in a row.
+    """x W^T + b, where each number of W is scale * step + smallest: 16 steps, 32 numbers a block.
 
     Args:
         steps: 0 to 15, shape (d_out, d_in); d_out is a multiple of 16.
         scale, smallest: of each block, shape (d_out, d_in / 32).
+        bias: of bfloat16 numbers, shape (d_out,); `None` for none.
 
     Source: the format is ggml's Q4_1; the kernel is PyTorch's, for torchao.
     """
@@ -29,8 +30,10 @@ class FourBitLinear(nn.Module):
         steps: UInt8[Tensor, "d_out d_in"],
         scale: Float[Tensor, "d_out blocks"],
         smallest: Float[Tensor, "d_out blocks"],
+        bias: nn.Parameter | None = None,
     ):
         super().__init__()
+        self.register_parameter("bias", bias)
         pack = torch.ops.aten._convert_weight_to_int4pack_for_cpu
         packed = torch.cat([pack(rows.int(), 1) for rows in steps.split(ROWS)])  # takes int32
         levels = torch.stack([scale, smallest + 8 * scale], dim=-1)  # the kernel counts from step 8
@@ -38,10 +41,11 @@ class FourBitLinear(nn.Module):
         self.register_buffer("levels", levels.transpose(0, 1).contiguous().bfloat16())
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """Return x W^T in bfloat16, which x must have."""
+        """Return x W^T + b in bfloat16, which x must have."""
         rows = x.reshape(-1, x.size(-1))  # (row, d_in)
         y = torch.ops.aten._weight_int4pack_mm_for_cpu(rows, self.steps, BLOCK, self.levels)
-        return y.view(*x.shape[:-1], -1)
+        y = y.view(*x.shape[:-1], -1)  # (..., d_out)
+        return y if self.bias is None else y + self.bias
 
 
 class EightBitLinear(nn.Module):

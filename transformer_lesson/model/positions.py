@@ -1,4 +1,4 @@
-"""Telling a model where each token is: sinusoidal, learned and rotary positions."""
+"""Telling a model where each token is: sinusoidal, learned, rotary and relative positions."""
 
 import math
 from collections.abc import Sequence
@@ -206,3 +206,59 @@ class RotaryPositions(nn.Module):
         if self.divisors:
             angle = angle / torch.tensor(self.divisors, device=x.device)
         return angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+
+
+def distance_buckets(
+    distance: Int[Tensor, "*shape"], n_buckets: int, max_distance: int, causal: bool
+) -> Int[Tensor, "*shape"]:
+    """Return which of n_buckets each distance falls into: short ones each have their own.
+
+    Half of a direction's buckets hold one distance each, from 0. The others hold ranges that grow
+    as logarithms do; the last one begins before max_distance and has no end.
+
+    Args:
+        distance: position of the key minus position of the query.
+        n_buckets: for both directions, half of them each, unless causal.
+        max_distance: from here on all distances share a bucket.
+        causal: whether keys only come before queries; later ones then count as distance 0.
+
+    Source: Raffel et al., "T5" (2020), section 2.1, as in the authors' code.
+    """
+    if causal:
+        n, first, far = n_buckets, torch.zeros_like(distance), (-distance).clamp(min=0)
+    else:
+        n = n_buckets // 2
+        first, far = (distance > 0).long() * n, distance.abs()
+    exact = n // 2
+    growth = (far.float() / exact).log() / math.log(max_distance / exact) * (n - exact)
+    ranges = exact + growth.clamp(min=0).long()
+    return first + torch.where(far < exact, far, ranges.clamp(max=n - 1))
+
+
+class RelativePositions(nn.Module):
+    """A trained number for each head and each bucket of distances, added to scores.
+
+    All layers of a stack share one table; see `distance_buckets`.
+
+    Args:
+        n_heads: heads, each with its own numbers.
+        n_buckets, max_distance: `relative_buckets` and `relative_distance` of a config.
+        causal: whether tokens only see what is before them.
+
+    Source: Raffel et al., "T5" (2020), section 2.1.
+    """
+
+    def __init__(self, n_heads: int, n_buckets: int, max_distance: int, causal: bool):
+        super().__init__()
+        self.max_distance, self.causal = max_distance, causal
+        self.weight = nn.Parameter(torch.empty(n_buckets, n_heads))
+        nn.init.normal_(self.weight, std=0.02)
+
+    def forward(
+        self, n_queries: int, n_keys: int, start: int = 0
+    ) -> Float[Tensor, "1 head query key"]:
+        """Return what is added to the scores of queries at start, start + 1, ..."""
+        places = torch.arange(max(n_keys, start + n_queries), device=self.weight.device)
+        distance = places[:n_keys] - places[start : start + n_queries, None]  # (query, key)
+        buckets = distance_buckets(distance, len(self.weight), self.max_distance, self.causal)
+        return self.weight[buckets].permute(2, 0, 1)[None]  # (1, head, query, key)

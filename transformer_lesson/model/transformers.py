@@ -12,7 +12,7 @@ from transformer_lesson.model.embedding import InputEmbedding
 from transformer_lesson.model.hooks import HookPoint
 from transformer_lesson.model.masks import real_tokens, target_masks
 from transformer_lesson.model.norm import make_norm
-from transformer_lesson.model.positions import RotaryPositions
+from transformer_lesson.model.positions import RelativePositions, RotaryPositions
 
 
 def rotations(config: ModelConfig) -> list[RotaryPositions | None]:
@@ -27,14 +27,29 @@ def rotations(config: ModelConfig) -> list[RotaryPositions | None]:
     return [None if i in c.layers_without_positions else kind for i, kind in enumerate(kinds)]
 
 
-def encoder_stack(config: ModelConfig) -> nn.ModuleList:
-    """Return n_layers encoder blocks, each with its own weights."""
-    return nn.ModuleList(EncoderBlock(config, rotate) for rotate in rotations(config))
+def relative_positions(config: ModelConfig, causal: bool) -> RelativePositions | None:
+    """Return what a stack's layers add to their scores, if positions are relative."""
+    if config.positions != "relative":
+        return None
+    sizes = config.n_heads, config.relative_buckets, config.relative_distance
+    return RelativePositions(*sizes, causal)
+
+
+def encoder_stack(config: ModelConfig, causal: bool = False) -> nn.ModuleList:
+    """Return n_layers encoder blocks, each with its own weights.
+
+    Args:
+        config: sizes and choices.
+        causal: whether the blocks will run under a causal mask.
+    """
+    relative = relative_positions(config, causal)
+    return nn.ModuleList(EncoderBlock(config, rotate, relative) for rotate in rotations(config))
 
 
 def decoder_stack(config: ModelConfig) -> nn.ModuleList:
     """Return n_layers decoder blocks (with cross-attention), each with its own weights."""
-    return nn.ModuleList(DecoderBlock(config, rotate) for rotate in rotations(config))
+    relative = relative_positions(config, causal=True)
+    return nn.ModuleList(DecoderBlock(config, rotate, relative) for rotate in rotations(config))
 
 
 def last_norm(config: ModelConfig) -> nn.Module:
@@ -123,7 +138,7 @@ class DecoderOnlyTransformer(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = InputEmbedding(config)
-        self.decoder = encoder_stack(config)
+        self.decoder = encoder_stack(config, causal=True)
         self.decoder_norm = last_norm(config)
         self.projection = output_projection(config, self.embedding)
         self.logits = HookPoint()
@@ -245,4 +260,6 @@ class EncoderDecoderTransformer(nn.Module):
             y = block(y, memory, mask, memory_mask, cache)
         cache.commit(target_ids)
         y = y[:, -1:] if last_only else y
-        return self.logits(self.projection(self.decoder_norm(y)))  # (batch, target, vocab_size)
+        return self.logits(self.read_out(y))  # (batch, target, vocab_size)
+
+    read_out = DecoderOnlyTransformer.read_out

@@ -1,5 +1,6 @@
 """Tokenizers that come with other people's models, and the form in which these models chat."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
@@ -25,6 +26,7 @@ class PretrainedTokenizer(Tokenizer):
         ids: which id begins a text ("bos"), ends it ("eos"), fills a batch ("pad") and replaces
             what the vocabulary lacks ("unk"); `None` for those that a model does not have.
         begins: whether the model was trained on texts that begin with `<bos>`; see `start`.
+        chat_template: the form in which the model chats; see `chat_templates.template_prompt`.
 
     Raises:
         ValueError: an id outside the vocabulary.
@@ -35,7 +37,9 @@ class PretrainedTokenizer(Tokenizer):
         library_tokenizer: tokenizers.Tokenizer,
         ids: Mapping[str, int | None],
         begins: bool = False,
+        chat_template: str | None = None,
     ):
+        self.chat_template = chat_template
         library_tokenizer.encode_special_tokens = True
         self._library = library_tokenizer
         id_of = library_tokenizer.get_vocab()
@@ -77,7 +81,20 @@ class PretrainedTokenizer(Tokenizer):
         for role, name in names.items():
             if ids[role] is None:
                 raise ValueError(f"{path} has no token {name!r} for {role}: check the file.")
-        return cls(library_tokenizer, ids)
+        return cls(library_tokenizer, ids, chat_template=_template_beside(Path(path)))
+
+    @property
+    def marks(self) -> dict[str, tokenizers.AddedToken]:
+        """The special tokens by their texts, which no text can spell."""
+        added = self._library.get_added_tokens_decoder().values()
+        return {token.content: token for token in added if token.special}
+
+    @property
+    def mark_of_role(self) -> dict[str, str]:
+        """The texts of the tokens that begin and end a text and fill a batch, for templates."""
+        ids = {"bos": self.bos_id, "eos": self.eos_id, "pad": self.pad_id, "unk": self.unk_id}
+        token = self._library.id_to_token
+        return {f"{role}_token": token(id_) for role, id_ in ids.items() if id_ is not None}
 
     def to_json(self) -> str:
         """Raise a `ValueError`: it is kept in the file that it was read from."""
@@ -96,10 +113,54 @@ class PretrainedTokenizer(Tokenizer):
         return self._library.decode(ids, skip_special_tokens=False)
 
 
+def _template_beside(path: Path) -> str | None:
+    """Return the chat template in the files of a tokenizer's directory, if there is one.
+
+    Newer ones are in chat_template.jinja, older ones in tokenizer_config.json; of several the one
+    called "default" is taken.
+    """
+    alone, config = path.with_name("chat_template.jinja"), path.with_name("tokenizer_config.json")
+    if alone.is_file():
+        return alone.read_text(encoding="utf-8", errors="replace")
+    try:
+        facts = json.loads(config.read_text(encoding="utf-8"))
+        template = facts.get("chat_template")
+        if isinstance(template, list):
+            template = {one["name"]: one["template"] for one in template}.get("default")
+    except (OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        return None  # it is for the library, which may find it damaged
+    return template if isinstance(template, str) else None
+
+
 def _shown(token: str) -> str:
     """Return the text of a token that is written in bytes."""
     byte_of = byte_characters()
     return bytes(byte_of[c] for c in token).decode(errors="backslashreplace")
+
+
+def checked_messages(messages: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the messages of a conversation.
+
+    Raises:
+        ValueError: something else than a list of pairs (role, text), or another role.
+    """
+    if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
+        raise ValueError(
+            f"messages is {printable(repr(messages), 60)}, but it must be a list of pairs "
+            "(role, text): pass [('user', 'Hello')], for example."
+        )
+    messages = list(messages)
+    for number, message in enumerate(messages):
+        shown = f"Message {number} is {printable(repr(message), 60)}, but"
+        if not isinstance(message, tuple | list) or [*map(type, message)] != [str, str]:
+            raise ValueError(
+                f"{shown} it must be a pair (role, text): write ('user', 'Hello'), for example."
+            )
+        if message[0] not in SPEAKERS:
+            raise ValueError(
+                f"{shown} its role must be one of {', '.join(SPEAKERS)}: change {message[0]!r}."
+            )
+    return messages
 
 
 def _of_a_chat(function: Callable) -> Callable:
@@ -114,23 +175,7 @@ def _of_a_chat(function: Callable) -> Callable:
                     f"The tokenizer has no token {mark!r}, which ChatML needs: use the tokenizer "
                     "of a model that was trained on ChatML, such as SmolLM2."
                 )
-        if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
-            raise ValueError(
-                f"messages is {printable(repr(messages), 60)}, but it must be a list of pairs "
-                "(role, text): pass [('user', 'Hello')], for example."
-            )
-        messages = list(messages)
-        for number, message in enumerate(messages):
-            shown = f"Message {number} is {printable(repr(message), 60)}, but"
-            if not isinstance(message, tuple | list) or [*map(type, message)] != [str, str]:
-                raise ValueError(
-                    f"{shown} it must be a pair (role, text): write ('user', 'Hello'), for example."
-                )
-            if message[0] not in SPEAKERS:
-                raise ValueError(
-                    f"{shown} its role must be one of {', '.join(SPEAKERS)}: change {message[0]!r}."
-                )
-        return function(tokenizer, messages)
+        return function(tokenizer, checked_messages(messages))
 
     return checked
 

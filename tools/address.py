@@ -44,7 +44,7 @@ if "google.colab" in sys.modules or "KAGGLE_KERNEL_RUN_TYPE" in os.environ:
         with suppress(PackageNotFoundError):
             needed[i] = f"{{name}}=={{version(name)}}"  # what is here stays
     pip = [sys.executable, "-m", "pip", "install", "--quiet"]
-    course = ["--no-deps", "transformer_lesson @ git+{address}"]
+    course = ["--no-deps", "{alone}", "transformer_lesson @ git+{address}"]
     if any(subprocess.run([*pip, *words]).returncode for words in (needed, course)):
         print("Look at pip's last line. On Kaggle, first switch on Internet in the settings.")
     else:
@@ -116,13 +116,16 @@ def install_cell(address: str) -> dict:
     """Return the cell that installs the course on Colab and Kaggle, and elsewhere does nothing.
 
     Whatever is there already is named to pip as it is: another numpy would need a restart, another
-    ipywidgets would stop the explorables. JupyterLab is left out.
+    ipywidgets would stop the explorables. JupyterLab is left out, and what an exact version of a
+    package would bring along: bertviz asks for boto3, which none of its views uses.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     *core, _ = project["dependencies"]
-    needed = " ".join([*core, *project["optional-dependencies"]["lessons"]])
+    wanted = [*core, *project["optional-dependencies"]["lessons"]]
+    (alone,) = [one for one in wanted if "==" in one]
+    needed = " ".join(one for one in wanted if one != alone)
     lines = indent(fill(needed, 92, break_on_hyphens=False), " " * 4)
-    source = INSTALL.format(needed=lines, address=address)
+    source = INSTALL.format(needed=lines, alone=alone, address=address)
     return {
         "cell_type": "code",
         "execution_count": 1,

@@ -19,6 +19,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.cells import without_slow_cells
 from tests.stored_lessons import ROOT, read
@@ -77,7 +78,7 @@ class Host:
         self.folder = folder / "content"
         self.folder.mkdir()
         self.environment = folder / "environment"
-        subprocess.run([sys.executable, "-m", "venv", self.environment], check=True)
+        uv("venv", "--seed", "--python", sys.executable, self.environment)
         (self.packages,) = self.environment.glob("lib/python*/site-packages")
         link_torch(self.packages)
         google = self.packages / "google" / "colab"
@@ -105,7 +106,11 @@ class Host:
 
     def versions(self) -> dict[str, str]:
         listed = json.loads(self.python("-m", "pip", "list", "--format=json").stdout)
-        return {one["name"]: one["version"] for one in listed}
+        return {canonicalize_name(one["name"]): one["version"] for one in listed}
+
+
+def uv(*words: str | Path) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-m", "uv", *words], capture_output=True, text=True)
 
 
 def link_torch(packages: Path) -> None:
@@ -155,61 +160,63 @@ def course(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def host(course, tmp_path_factory) -> Host:
     host = Host(tmp_path_factory.mktemp("host"), course)
-    answer = host.python("-m", "pip", "install", "--quiet", *COLAB)
+    answer = uv("pip", "install", "--python", host.environment / "bin/python", *COLAB)
     if answer.returncode:
         pytest.skip(f"no network to download packages from: {answer.stderr[-300:]}")
     return host
 
 
-def on_host(host: Host, course: Path, name: str) -> nbformat.NotebookNode:
-    """Return a published lesson as it is after all of its cells, but slow ones, ran on the host."""
-    lesson = nbformat.read(course / "notebooks" / name, as_version=4)
-    without_slow_cells(lesson)
-    for cell in lesson.cells:
-        if cell.cell_type == "code":
-            cell.outputs = []
-    path = host.folder / name
-    nbformat.write(lesson, path)
-    answer = host.python("-c", RUN, path)
-    assert answer.returncode == 0, answer.stderr
-    return nbformat.read(path, as_version=4)
+@pytest.fixture(scope="module")
+def ran(host, course) -> tuple[dict[str, str], list[nbformat.NotebookNode]]:
+    """Return what was on the host, and lessons after all of their cells, but slow ones, ran there."""
+    before, lessons = host.versions(), []
+    assert host.python("-c", "import transformer_lesson").returncode == 1
+    for name in ("00_start_here.ipynb", "03_attention.ipynb", "07_decoder.ipynb"):
+        lesson = nbformat.read(course / "notebooks" / name, as_version=4)
+        without_slow_cells(lesson)
+        for cell in lesson.cells:
+            if cell.cell_type == "code":
+                cell.outputs = []
+        nbformat.write(lesson, host.folder / name)
+        answer = host.python("-c", RUN, host.folder / name)
+        assert answer.returncode == 0, answer.stderr
+        lessons.append(nbformat.read(host.folder / name, as_version=4))
+    return before, lessons
 
 
 @pytest.mark.everything
 @pytest.mark.slow
-def test_lessons_run_where_the_first_cell_installed_the_course_and_nothing_else_changes(
-    host, course
-):
-    before = host.versions()
+def test_lessons_run_where_the_first_cell_installed_the_course_and_nothing_else_changes(host, ran):
+    before, lessons = ran
     assert before.items() >= dict(one.split("==") for one in COLAB).items()
-    assert host.python("-c", "import transformer_lesson").returncode == 1
-    for name in ("00_start_here.ipynb", "03_attention.ipynb", "07_decoder.ipynb"):
-        lesson = on_host(host, course, name)
+    assert host.versions().items() >= before.items()  # so nothing needs a restart
+    for lesson in lessons:
         (first,) = [cell for cell in lesson.cells if cell.id == CELL]
         said = [output.text for output in first.outputs]
-        assert said == ["The course is installed: go on with the next cell.\n"], said
+        assert said == ["The course is installed: go on with the next cell.\n"]
         views = [cell for cell in lesson.cells if "widget-view" in str(cell.get("outputs"))]
         assert len(views) >= 2
-    assert host.versions().items() >= before.items()  # so nothing needs a restart
     answer = host.python("-c", REPORT)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
 @pytest.mark.everything
 @pytest.mark.browser
+@pytest.mark.usefixtures("ran")
 def test_an_explorable_made_there_lives_in_a_frame_that_may_only_run_scripts(host, tmp_path):
     program = chromium_program() or pytest.skip("no browser: install chromium.")
     answer = host.python("-c", PAGE)
     assert answer.returncode == 0, answer.stderr
     page = html.escape((host.folder / "page.html").read_text("utf-8"))
     frame = f'<iframe sandbox="allow-scripts" width="1100" height="900" srcdoc="{page}"></iframe>'
-    (tmp_path / "output.html").write_text(f"<!doctype html>{frame}", "utf-8")
+    (tmp_path / "output.html").write_text(f'<!doctype html><meta charset="utf-8">{frame}', "utf-8")
     with headless(program) as browser:
         opened, problems = new_context(browser, offline=True).new_page(), []
         opened.on("pageerror", lambda error: problems.append(str(error)))
+        opened.on("console", lambda said: problems.append(said.text))
         opened.goto((tmp_path / "output.html").as_uri())
         shown = opened.frame_locator("iframe")
-        shown.get_by_text("For “macht” the model looked most at “opens”").first.wait_for()
-        shown.get_by_role("button", name="verb final", exact=True).click()
-        shown.get_by_text("For “aufmacht” the model looked most at “opens”").first.wait_for()
+        title = shown.locator("section h3").inner_text()
+        shown.get_by_role("button", name="negation kein", exact=True).click()
+        shown.locator("section h3", has_not_text=title).wait_for()
         assert problems == []

@@ -168,7 +168,7 @@ def host(course, tmp_path_factory) -> Host:
 
 @pytest.fixture(scope="module")
 def ran(host, course) -> tuple[dict[str, str], list[nbformat.NotebookNode]]:
-    """Return what was on the host, and lessons after all of their cells, but slow ones, ran there."""
+    """Return what was on the host, and lessons whose cells, but slow ones, then ran there."""
     before, lessons = host.versions(), []
     assert host.python("-c", "import transformer_lesson").returncode == 1
     for name in ("00_start_here.ipynb", "03_attention.ipynb", "07_decoder.ipynb"):

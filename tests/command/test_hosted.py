@@ -9,7 +9,6 @@ may run scripts and nothing else.
 import html
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -22,7 +21,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.cells import without_slow_cells
-from tests.stored_lessons import ROOT, read
+from tests.checkout import checkout
+from tests.stored_lessons import read
 from tools import address
 from tools.browser import chromium_program, headless, new_context
 from transformer_lesson.command.hosted import CELL
@@ -133,18 +133,7 @@ def name_of(requirement: str) -> str:
 
 def published(folder: Path) -> Path:
     """Return a repository of the course, as it is after `make address`."""
-    course = folder / "course"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    for name in listed.stdout.splitlines():
-        if (ROOT / name).is_file():
-            (course / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, course / name)
+    course = checkout(folder / "course")
     address.write(REPOSITORY, course)
     who = ("-c", "user.name=club", "-c", "user.email=club@example.org")
     for words in (("init", "--quiet"), ("add", "--all"), (*who, "commit", "--quiet", "-m", "all")):

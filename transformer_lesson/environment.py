@@ -38,6 +38,7 @@ TODO = {
     "not supported": "install the tested version",
     "broken": "install it again",
 }
+URGENT = ("missing", "not supported", "broken")
 AS_TESTED = "Everything is as tested."
 HEADS = ("", "installed", "tested", "what to do")
 
@@ -81,7 +82,7 @@ class EnvironmentReport:
     @property
     def urgent(self) -> list[Row]:
         """The rows that may make lessons fail."""
-        return [row for row in self.rows if row.status in ("missing", "not supported", "broken")]
+        return [row for row in self.rows if row.status in URGENT]
 
     @property
     def verdict(self) -> str:
@@ -158,9 +159,10 @@ def environment_report() -> EnvironmentReport:
         name = re.match(r"[\w.-]+", wanted).group()
         if name.replace("-", "_") == PACKAGE:  # it asks for its own extras, `lessons` and `lab`
             continue
-        missing = name in rows and rows[name].status == "missing"  # two extras may name it
-        if (extra and extra.group(1)) in extras and not missing:
-            rows[name] = _row(name, wanted, tested[name])
+        if (extra and extra.group(1)) in extras:
+            row = _row(name, wanted, tested[name])
+            if name not in rows or row.status in URGENT:  # two extras may name it
+                rows[name] = row
     return EnvironmentReport(tuple(rows.values()))
 
 

@@ -130,6 +130,33 @@ def test_a_missing_package_is_to_be_installed(monkeypatch):
     )
 
 
+@pytest.mark.parametrize("host", ["Colab", "Kaggle"])
+def test_where_the_page_is_another_one_its_versions_stay(installed, monkeypatch, host):
+    version = "Metadata-Version: 2.1\nName: ipywidgets\nVersion: {}\n"
+    installed("ipywidgets", version.format("7.7.1"))
+    assert row("ipywidgets").status == "not supported" and row("ipykernel")  # by JupyterLab
+    if host == "Colab":
+        monkeypatch.setitem(sys.modules, "google.colab", sys)
+    else:
+        monkeypatch.setenv("KAGGLE_KERNEL_RUN_TYPE", "Interactive")
+    report = environment_report()
+    assert "ipykernel" not in {row.name for row in report.rows}
+    assert row("ipywidgets").status == "not tested"
+    assert "ipywidgets" in report.verdict and report.remedy("%pip") == ("", "")
+
+
+def test_a_package_that_two_extras_name_is_missing_if_lessons_miss_it(monkeypatch):
+    version = metadata.version
+
+    def lacking(name):
+        if name == "ipywidgets":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", lacking)
+    assert row("ipywidgets").status == "missing"
+
+
 def test_without_packaging_another_version_is_not_judged(installed, monkeypatch):
     installed("tqdm", "Name: tqdm\nVersion: 4.0.1\n")
     monkeypatch.setattr(environment, "Requirement", None)

@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from textwrap import fill, indent
 from urllib.parse import quote
 
 from tools.lesson_files import ROOT, lesson_files, place_of
+from transformer_lesson.command.hosted import CELL, count_from, without_cell
 from transformer_lesson.course import MINE
 
 HOST, FOLDER = r"(?P<host>[\w-]+(?:\.[\w-]+)*\.[a-z]{2,})", r"(?P<path>\w[\w.-]*(?:/\w[\w.-]*?)+?)"
@@ -24,13 +26,30 @@ REMOTES = (  # a name or a password before the @ stays private
 GITHUB = "https://github.com/"
 START, END = "<!-- make address: begin -->\n", "<!-- make address: end -->\n"
 IN_A_LESSON = "Open in ["
-ON_COLAB = """%pip install --no-deps "transformer_lesson @ git+{address}"
-%pip install {missing}"""
-COLAB_HAS = set(
-    "filelock huggingface-hub ipython ipywidgets matplotlib numpy packaging pillow safetensors "
-    "tokenizers torch tqdm traitlets".split()
-)
-"""What Colab brings: another version of these would need a restart there, or stop its widgets."""
+INSTALL = r'''# @title On Colab and Kaggle, run this first
+import os
+import sys
+
+if "google.colab" in sys.modules or "KAGGLE_KERNEL_RUN_TYPE" in os.environ:
+    import re
+    import subprocess
+    from contextlib import suppress
+    from importlib.metadata import PackageNotFoundError, version
+
+    needed = """
+{needed}
+    """.split()
+    for i, requirement in enumerate(needed):
+        name = re.match(r"[\w.-]+", requirement)[0]
+        with suppress(PackageNotFoundError):
+            needed[i] = f"{{name}}=={{version(name)}}"  # what is here stays
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    course = ["--no-deps", "{alone}", "transformer_lesson @ git+{address}"]
+    if any(subprocess.run([*pip, *words]).returncode for words in (needed, course)):
+        print("Look at pip's last line. On Kaggle, first switch on Internet in the settings.")
+    else:
+        print("The course is installed: go on with the next cell.")'''
+FIRST_CELL = "On Colab and Kaggle, the first cell installs the course."
 README = """
 <details>
 <summary>From the repository, or with nothing installed</summary>
@@ -45,8 +64,8 @@ opens the course, with your copies where you call it. A copy of the repository, 
 git clone --depth 1 {address}
 ```
 
-The line below each lesson's title opens it in a browser, with nothing installed: {services}.
-{more}
+The line below each lesson's title opens it in a browser, with nothing installed: {services}.{more}
+
 </details>
 
 """
@@ -78,27 +97,43 @@ def stored_address(root: Path = ROOT) -> str | None:
 def services(address: str, lesson: str) -> list[str]:
     """Return links, in Markdown, that open a lesson in a browser.
 
-    Colab reads the repository and saves elsewhere; Binder opens the learner's copy.
+    Colab and Kaggle read the repository and save elsewhere; Binder opens the learner's copy.
     """
     binder = f"main?urlpath={quote(f'lab/tree/{MINE}/{lesson}', safe='')}"
     if not address.startswith(GITHUB):
         return [f"[Binder](https://mybinder.org/v2/git/{quote(address, safe='')}/{binder})"]
     name = address.removeprefix(GITHUB)
+    file = f"{name}/blob/main/notebooks/{lesson}"
     return [
-        f"[Colab](https://colab.research.google.com/github/{name}/blob/main/notebooks/{lesson})",
+        f"[Colab](https://colab.research.google.com/github/{file})",
+        f"[Kaggle](https://kaggle.com/kernels/welcome?src={GITHUB}{file})",
         f"[Binder](https://mybinder.org/v2/gh/{name}/{binder})",
         f"[Codespaces](https://codespaces.new/{name}?quickstart=1)",
     ]
 
 
-def on_colab(address: str) -> str:
-    """Return the cell that installs the course on Colab: all but JupyterLab and what is there."""
+def install_cell(address: str) -> dict:
+    """Return the cell that installs the course on Colab and Kaggle, and elsewhere does nothing.
+
+    Whatever is there already is named to pip as it is: another numpy would need a restart, another
+    ipywidgets would stop the explorables. JupyterLab is left out, and what an exact version of a
+    package would bring along: bertviz asks for boto3, which none of its views uses.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     *core, _ = project["dependencies"]
     wanted = [*core, *project["optional-dependencies"]["lessons"]]
-    names = [re.match(r"[\w.-]+(?:==[\d.]+)?", one).group() for one in wanted]
-    missing = " ".join(name for name in names if name not in COLAB_HAS)
-    return ON_COLAB.format(address=address, missing=missing)
+    (alone,) = [one for one in wanted if "==" in one]
+    needed = " ".join(one for one in wanted if one != alone)
+    lines = indent(fill(needed, 92, break_on_hyphens=False), " " * 4)
+    source = INSTALL.format(needed=lines, alone=alone, address=address)
+    return {
+        "cell_type": "code",
+        "execution_count": 1,
+        "id": CELL,
+        "metadata": {"cellView": "form", "jupyter": {"source_hidden": True}},
+        "outputs": [],
+        "source": source.splitlines(keepends=True),
+    }
 
 
 def with_line(text: str, line: str, before: str) -> str:
@@ -117,10 +152,7 @@ def in_readme(text: str, address: str | None) -> str:
     if address is None:
         return f"{head}{START}{END}{tail}"
     names = [link.split("]")[0].removeprefix("[") for link in services(address, "")]
-    more = ""
-    if "Colab" in names:
-        command = f"```\n{on_colab(address)}\n```\n"
-        more = f"On Colab, run this in a new first cell:\n\n{command}"
+    more = f" {FIRST_CELL}" if "Colab" in names else ""
     block = README.format(address=address, services=", ".join(names), more=more)
     return f"{head}{START}{block}{END}{tail}"
 
@@ -133,8 +165,7 @@ def in_lesson(title_cell: str, name: str, address: str | None) -> str:
         return "\n\n".join([title, *rest])
     line = f"Open in {' · '.join(services(address, name))}."
     if "Colab" in line:
-        first, second = on_colab(address).split("\n")
-        line += f" On Colab, run this in a new first cell: `{first}`, and below it `{second}`"
+        line += f" {FIRST_CELL}"
     return "\n\n".join([title, line, *rest])
 
 
@@ -151,10 +182,13 @@ def texts(address: str | None, root: Path = ROOT) -> dict[Path, str]:
         readme: in_readme(readme.read_text("utf-8"), address),
     }
     for path in lesson_files(root):
-        notebook = json.loads(path.read_text("utf-8"))
+        notebook = json.loads(without_cell(path.read_bytes()))
         first = notebook["cells"][0]
         cell = in_lesson("".join(first["source"]), place_of(path).as_posix(), address)
         first["source"] = cell.splitlines(keepends=True)
+        if address and address.startswith(GITHUB):
+            count_from(notebook["cells"], 1)
+            notebook["cells"].insert(1, install_cell(address))
         updated[path] = json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
     return updated
 

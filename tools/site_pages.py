@@ -23,6 +23,7 @@ from tools.address import stored_address
 from tools.site_policy import write_policies
 from tools.site_stills import scripts, still_as_html, write_models
 from transformer_lesson import explorables
+from transformer_lesson.command.hosted import without_cell
 from transformer_lesson.course import DEEPER, LESSONS
 from transformer_lesson.explorables.bundle import LESSONS as LESSON_FILES
 from transformer_lesson.explorables.bundle import WEB
@@ -58,7 +59,7 @@ def read_page(app, docname: str, source: list[str]) -> None:
     elif docname.startswith("api/") and "{modules}" in source[0]:
         source[0] = source[0].replace("{modules}", module_list(docname.removeprefix("api/")))
     elif Path(app.env.doc2path(docname)).suffix == ".ipynb":
-        notebook = json.loads(source[0])
+        notebook = json.loads(without_cell(source[0].encode()))
         stills = STILLS / Path(docname).name
         for path in sorted(stills.glob("*.json")):
             app.env.note_dependency(path)

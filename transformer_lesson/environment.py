@@ -7,6 +7,7 @@ broken, and on an older Python: it needs no more than the standard library of Py
 from __future__ import annotations
 
 import html
+import os
 import platform
 import re
 import shlex
@@ -37,6 +38,7 @@ TODO = {
     "not supported": "install the tested version",
     "broken": "install it again",
 }
+URGENT = ("missing", "not supported", "broken")
 AS_TESTED = "Everything is as tested."
 HEADS = ("", "installed", "tested", "what to do")
 
@@ -80,7 +82,7 @@ class EnvironmentReport:
     @property
     def urgent(self) -> list[Row]:
         """The rows that may make lessons fail."""
-        return [row for row in self.rows if row.status in ("missing", "not supported", "broken")]
+        return [row for row in self.rows if row.status in URGENT]
 
     @property
     def verdict(self) -> str:
@@ -100,7 +102,8 @@ class EnvironmentReport:
         """
         if self.rows[0].name == PACKAGE:
             return "Run this in the folder of the course:", "make lab"
-        wanted = self.urgent or [row for row in self.rows[1:] if row.status == "not tested"]
+        untested = [row for row in self.rows[1:] if row.status == "not tested"]
+        wanted = self.urgent or ([] if is_hosted() else untested)
         if not wanted:
             return "", ""
         why = "Run this" if self.urgent else "If you want the tested versions, run this"
@@ -130,11 +133,17 @@ class EnvironmentReport:
         return f"<details{state}>{summary}{table}{end}</details>"
 
 
+def is_hosted() -> bool:
+    """Return whether this is Colab or Kaggle: other versions would not go with their own page."""
+    return "google.colab" in sys.modules or "KAGGLE_KERNEL_RUN_TYPE" in os.environ
+
+
 def environment_report() -> EnvironmentReport:
     """Return a table of what is installed, what differs from the tested versions and what to do.
 
     It raises nothing, whatever is installed. All that it knows comes from the metadata of the
-    installed course: the packages that it requires, their ranges, and the tested versions.
+    installed course: the packages that it requires, their ranges, and the tested versions. On Colab
+    and Kaggle, what only JupyterLab needs is left out.
     """
     for course in metadata.distributions(name=PACKAGE):  # an older build may come before it
         pins = course.read_text(TESTED)
@@ -144,13 +153,16 @@ def environment_report() -> EnvironmentReport:
         return EnvironmentReport((Row(PACKAGE, "none", "", "missing"),))
     tested = dict(re.findall(r"^(\S+)==(\S+)", pins, re.MULTILINE))
     rows = {"Python": _python_row(course.metadata.get_all("Classifier"))}
+    extras = (None, "lessons") if is_hosted() else (None, "lessons", "lab")
     for wanted in course.requires:  # as "tqdm<5,>=4.67.1" and "jupyterlab<5,>=4.5; extra == 'lab'"
         extra = re.search(r"extra == '(\w+)'", wanted)
         name = re.match(r"[\w.-]+", wanted).group()
         if name.replace("-", "_") == PACKAGE:  # it asks for its own extras, `lessons` and `lab`
             continue
-        if extra is None or extra.group(1) in ("lessons", "lab"):
-            rows[name] = _row(name, wanted, tested[name])  # an editable install names one twice
+        if (extra and extra.group(1)) in extras:
+            row = _row(name, wanted, tested[name])
+            if name not in rows or row.status in URGENT:  # two extras may name it
+                rows[name] = row
     return EnvironmentReport(tuple(rows.values()))
 
 

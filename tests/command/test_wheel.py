@@ -1,8 +1,10 @@
 """The wheel is the course: installed into nothing, in an empty folder, without git or a network.
 
-The packages come from the folder that TRANSFORMER_LESSON_WHEELS names, or pip downloads them.
+So is what Codespaces, Binder and a JupyterHub's image run. The packages come from the folder that
+TRANSFORMER_LESSON_WHEELS names, or pip downloads them.
 """
 
+import json
 import os
 import re
 import shutil
@@ -20,7 +22,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_markdown_cell
 
-from tests.stored_lessons import ROOT
+from tests.checkout import checkout
+from tests.stored_lessons import ROOT, read
 from transformer_lesson.command.lesson_files import GLOSSARY, lesson_files, place_of
 from transformer_lesson.course import MINE
 
@@ -110,27 +113,33 @@ class Learner:
     @contextmanager
     def lab(self) -> Iterator[str]:
         """Open the course, without a browser; yield JupyterLab's address."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        flags = ("--no-browser", f"--port={port}", "--IdentityProvider.token=")
-        log = self.folder.parent / "log"
-        with log.open("w") as file:
-            server = subprocess.Popen(
-                [self.environment / "bin/transformer-lesson", *flags],
-                cwd=self.folder,
-                env=self.surroundings,
-                stdout=file,
-                stderr=file,
-            )
-            try:
-                while server.poll() is None and " is running at" not in log.read_text():
-                    time.sleep(0.3)
-                assert server.poll() is None, log.read_text()
-                yield f"http://127.0.0.1:{port}"
-            finally:
-                server.kill()
-                server.wait()
+        program, log = self.environment / "bin/transformer-lesson", self.folder.parent / "log"
+        place = {"folder": self.folder, "surroundings": self.surroundings, "log": log}
+        with serving(program, **place) as address:
+            yield address
+
+
+@contextmanager
+def serving(
+    *command: str | Path, folder: Path, surroundings: dict[str, str], log: Path
+) -> Iterator[str]:
+    """Start JupyterLab by a command, without a browser; yield its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    flags = ("--no-browser", f"--port={port}", "--IdentityProvider.token=")
+    with log.open("w") as file:
+        server = subprocess.Popen(
+            [*command, *flags], cwd=folder, env=surroundings, stdout=file, stderr=file
+        )
+        try:
+            while server.poll() is None and " is running at" not in log.read_text():
+                time.sleep(0.3)
+            assert server.poll() is None, log.read_text()
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.kill()
+            server.wait()
 
 
 def uv(*words: str | Path) -> None:
@@ -242,4 +251,45 @@ def test_one_command_needs_no_environment_of_its_own(wheel, wheels, tmp_path):
     run = [sys.executable, "-m", "uv", "tool", "run", *local, "--from", wheel]
     command = [*run, "transformer-lesson", "update"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / MINE / "00_start_here.ipynb").exists()
+
+
+# What images run: Docker itself is not needed for that
+
+
+def test_codespaces_and_binder_get_the_copies_and_jupyterlab_by_their_own_lines(wheels, tmp_path):
+    course = checkout(tmp_path / "course")
+    surroundings = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin",  # without uv: pip knows the folder of packages
+        "HOME": str(tmp_path),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+
+    def run(*words: str) -> None:
+        done = subprocess.run(words, cwd=course, env=surroundings, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    container = json.loads((course / ".devcontainer/devcontainer.json").read_text())
+    run(*container["onCreateCommand"].split(), f"PYTHON={sys.executable}")
+    run(*container["postCreateCommand"].split(), f"PYTHON={sys.executable}")
+    for name in container["customizations"]["codespaces"]["openFiles"]:
+        assert (course / name).exists()
+    shutil.rmtree(course / MINE)
+    surroundings["PATH"] = f"{course}/.venv/bin:/usr/bin:/bin"  # has what environment.yml lists
+    run("./postBuild")
+    place = {"folder": course, "surroundings": surroundings, "log": tmp_path / "log"}
+    with serving(course / ".venv/bin/jupyter", "lab", "--allow-root", **place) as address:
+        assert "<title>JupyterLab</title>" in get(f"{address}/lab/tree/{MINE}/03_attention.ipynb")
+        assert "03_attention.ipynb" in get(f"{address}/api/contents/{MINE}")
+
+
+def test_a_hubs_image_makes_the_copies_when_a_learners_server_starts(learner, tmp_path):
+    (start,) = re.findall(
+        r"^ *RUN echo '(.*)' > .*/before-notebook\.d/", read("docs/teaching.md"), re.M
+    )
+    surroundings = {**learner.surroundings, "HOME": str(tmp_path)}
+    surroundings["PATH"] += ":/usr/bin:/bin"
+    subprocess.run(["bash", "-ec", start], env=surroundings, check=True, capture_output=True)
     assert (tmp_path / MINE / "00_start_here.ipynb").exists()

@@ -15,6 +15,9 @@ import yaml
 from tests.stored_lessons import ROOT
 from tools import address
 from tools.lesson_files import GLOSSARY, lesson_files, place_of
+from transformer_lesson.command.hosted import CELL
+from transformer_lesson.command.my_lessons import bring_up_to_date
+from transformer_lesson.course import MINE
 
 FILES = ("pyproject.toml", "CITATION.cff", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 FOLDERS = ("docs", "tools", ".devcontainer")
@@ -23,7 +26,8 @@ WITHOUT = shutil.ignore_patterns("stills", "images", "__pycache__")
 GITHUB, PLACE = "https://github.com/club/course", "https://git.example.org/club/course"
 everything = pytest.mark.everything
 TO_A_REPOSITORY = re.compile(
-    r"git\+https|git clone|mybinder\.org|colab\.research|codespaces\.new|transformer-lesson/"
+    r"git\+https|git clone|mybinder\.org|colab\.research|kaggle\.com|codespaces\.new"
+    r"|transformer-lesson/"
 )
 
 
@@ -96,12 +100,14 @@ def test_make_address_writes_it_everywhere_and_only_there(copy, remote, place):
     for way in (f"git clone --depth 1 {place}", f"uvx --from git+{place} transformer-lesson"):
         assert f"\n{way}\n" in written["README.md"].decode()
     on_github = "github.com" in place
-    command = f'%pip install --no-deps "transformer_lesson @ git+{place}"\n%pip install jaxtyping '
-    assert (command in written["README.md"].decode()) == on_github
+    assert (address.FIRST_CELL in written["README.md"].decode()) == on_github
     for name in lessons:
-        first = "".join(json.loads(written[name])["cells"][0]["source"])
-        line = first.split("\n\n")[1]
-        assert line.count("](https://") == (3 if on_github else 1)
+        cells = json.loads(written[name])["cells"]
+        line = "".join(cells[0]["source"]).split("\n\n")[1]
+        assert line.count("](https://") == (4 if on_github else 1)
+        assert (cells[1]["id"] == CELL) == line.endswith(f" {address.FIRST_CELL}") == on_github
+        counts = [cell["execution_count"] for cell in cells if cell["cell_type"] == "code"]
+        assert counts == list(range(1, len(counts) + 1))  # as one run would leave it
         copy_of_it = quote(name.replace("notebooks/", "my_lessons/"), safe="")
         assert f"=lab%2Ftree%2F{copy_of_it})" in line
         assert (f"/{name})" in line) == on_github
@@ -128,6 +134,20 @@ def test_what_others_cannot_open_is_refused_in_one_sentence(copy, remote):
     assert answer.returncode == 1 and answer.stderr.count("\n") == 1
     assert "The remote 'origin' is " in answer.stderr and "secret" not in answer.stderr
     assert contents(copy) == before
+
+
+@pytest.mark.slow
+def test_a_learners_copy_has_no_cell_for_colab_and_is_otherwise_as_before(copy):
+    places = [place_of(path) for path in lesson_files(copy)]
+    before = [json.loads((copy / "notebooks" / place).read_text())["cells"] for place in places]
+    address.write(GITHUB, copy)
+    assert [*bring_up_to_date(copy)] == []
+    for place, (_, *cells) in zip(places, before, strict=True):
+        title, *others = json.loads((copy / MINE / place).read_text())["cells"]
+        assert others == cells and "](https://colab" in "".join(title["source"])
+    git(copy, "add", "--all")
+    git(copy, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "published")
+    assert [*bring_up_to_date(copy)] == []  # nor has what is committed
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from transformer_lesson.command.editions import carried_over
+from transformer_lesson.command.hosted import without_cell
 from transformer_lesson.command.lesson_files import (
     COURSE,
     FOLDER,
@@ -75,9 +76,10 @@ def _bring_text(newest: Path, copy: Path, edition: Path) -> Iterator[str]:
 
 
 def _bring_up_to_date(lesson: Path, copy: Path, edition: Path) -> Iterator[str]:
-    newest = _committed(lesson) or lesson.read_bytes()
+    here = without_cell(lesson.read_bytes())
+    newest = _committed(lesson) or here
     if not copy.exists():
-        write_atomically(copy, lesson.read_bytes())
+        write_atomically(copy, here)
     elif not edition.exists() or edition.read_bytes() != newest:
         old = edition.read_bytes() if edition.exists() else b""
         if not _is_edition(old):
@@ -88,7 +90,8 @@ def _bring_up_to_date(lesson: Path, copy: Path, edition: Path) -> Iterator[str]:
 
 def _committed(lesson: Path, commit: str = "HEAD") -> bytes | None:
     """Return a lesson as it was committed; `None` if there is no git or no such commit."""
-    return _git(lesson, "show", f"{commit}:./{lesson.name}")
+    text = _git(lesson, "show", f"{commit}:./{lesson.name}")
+    return None if text is None else without_cell(text)
 
 
 def _git(lesson: Path, *command: str) -> bytes | None:

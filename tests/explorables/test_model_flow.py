@@ -212,3 +212,33 @@ def test_words_heads_and_stops_are_chosen_and_the_newest_word_comes_back(show):
     assert page.get("row") is None and "“macht” looks most at “" in page.title
     page.click("whole", re.compile("^the next word is “das”: .*; write it$"))
     assert page.get("written") == 4
+
+
+HOSTILE = "return '</script><img src=x onerror=alert(1)>' + \"&amp;\" # " + "x" * 300
+LINES = [
+    [4, "scores", "attention_scores", 3, "return Q @ K.mT / Q.size(-1) ** 0.5"],
+    [4, "taken", "scaled_dot_product_attention", 7, HOSTILE],
+    [7, "logits", "decoder_forward", 12, "return y @ weights.projection"],
+]
+
+
+@pytest.mark.parametrize("width", [1100, 390])
+def test_own_lines_stand_at_their_stop_as_they_were_written(width, show):
+    page = show(ModelFlow(lines=LINES), viewport={"width": width, "height": 900})
+    assert not any("your " in words for words in page.told())
+    page.set(stop=4)
+    own = [words for words in page.told() if ", your " in words]
+    assert own == [f"{what}, your {name}, line {n}: {code}" for _, what, name, n, code in LINES[:2]]
+    rows = [words for words in page.written() if words.startswith("return")]
+    assert len(rows) == 2 and any(words.endswith("…") for words in page.written())
+    page.set(stop=7)
+    assert "logits, your decoder_forward, line 12: return y @ weights.projection" in page.told()
+    assert "your decoder_forward, line 12" in page.written()
+
+
+def test_the_tour_goes_on_by_one_button_and_starts_over(show):
+    page = show(ModelFlow(stop=6))
+    page.click("Next stop ›")
+    assert page.get("stop") == 7
+    page.click("Start over")
+    assert page.get("stop") == 0

@@ -1,6 +1,7 @@
 // Inside one attention: queries, keys and values as three colored streams that meet in a matrix.
 
 import { choosable, fitted, layer, pen, put, shade, textWidth, told } from "./draw.js";
+import { drawOwnLines } from "./flow_lines.js";
 import { firstLargest } from "./ranking.js";
 import { headRows, mapShades } from "./small_map.js";
 
@@ -40,7 +41,9 @@ export function drawStreamsOfAttention(group, look, page) {
   drawMatrix(layer(group, "matrix"), look, plan, page);
   drawSoftmax(layer(group, "softmax"), look, plan);
   const rest = plan.wide ? 0 : plan.end - plan.bottom - 134; // for words still to be written
-  return Math.max(plan.end, rest + drawBlocksOfHeads(layer(group, "heads"), look, page, plan));
+  const y = drawBlocksOfHeads(layer(group, "heads"), look, page, plan);
+  const end = drawOwnLines(layer(group, "own"), look.own, { ...plan.panel, y });
+  return Math.max(plan.end, rest + end);
 }
 
 // Rows and columns are sized for the finished text, so that they stay while the model writes.
@@ -51,8 +54,9 @@ function matrixPlan({ keys, queries, lane, full, masked }, width) {
   const cell = Math.min(76, (width - left - panel - (wide ? 24 : 0)) / columns);
   const high = Math.max(13, Math.min(28, 216 / rows)), top = 62;
   const bottom = top + high * queries.length, end = top + high * rows + 134;
+  const from = Math.min(width - panel, left + cell * columns + 60);
   return { wide, left, cell, high, top, bottom, end, across: cell * keys.length,
-    panel: wide ? { x: Math.min(width - panel, left + cell * columns + 60), y: 0, width: panel } :
+    panel: wide ? { x: from, y: 0, width: width - from } :
       { x: 0, y: bottom + 146, width } };
 }
 

@@ -14,7 +14,7 @@ export function drawVectors(group, look, page) {
     lane, ...vectorsOf(look, page, key), words: look[lane], ids: look.ids[lane],
     rows: lane === "written" ? look.full : look[lane].length }));
   const beside = wide && lanes.length > 1, most = Math.max(...lanes.map(({ rows }) => rows));
-  const high = Math.max(14, Math.min(wide ? 34 : 26, 372 / most));
+  const high = Math.max(14, Math.min(wide ? 34 : 26, (372 - 46 * look.own.length) / most));
   const width = beside ? page.width / 2 - 14 : page.width;
   let y = 0;
   lanes.forEach((one, i) => {
@@ -69,7 +69,7 @@ export function drawBuilding(group, look, page) {
       return { key: one.key, one, share: shares[next.id], best, most: shares[best] };
     }));
   const labelOf = (one) => labelOfStep(one, wide);
-  const high = Math.max(16, Math.min(46, 340 / steps.length)), y = (i) => 50 + high * (i + 0.5);
+  const high = Math.max(16, Math.min(46, (340 - 46 * look.own.length) / steps.length)), y = (i) => 50 + high * (i + 0.5);
   const name = wide ? 220 : 36 + Math.max(...steps.map(({ one }) => textWidth(labelOf(one))));
   const least = width < 320, says = wide ? 210 : least ? 66 : 104; // that has room for a word alone
   const unit = width - name - says - 56, asked = `share of “${next.word}”`;
@@ -109,8 +109,8 @@ function labelOfStep({ kind, block, lane }, wide) {
 }
 
 export function drawLikeliest(group, look, page) {
-  const { best, logits } = look, { width } = page, name = width < 700 ? 100 : 190;
-  const unit = width - name - 74, high = 42;
+  const { best, logits, own } = look, { width } = page, name = width < 700 ? 100 : 190;
+  const unit = width - name - 74, high = own.length ? 36 : 42;
   put.rect(group, "bars", best, ({ share }, i) => ({
     x: name, y: 8 + high * i, height: 30, width: Math.max(2, share * unit), rx: 4,
     fill: i ? "var(--hidden)" : "var(--value)" }), "id");

@@ -133,7 +133,10 @@ def test_the_next_words_have_their_logits_and_shares_at_each_temperature(tempera
         (trained_translator().tokenizer.token(i), logits[i].item(), shares[i].item())
         for i in from_largest(logits, 8)
     ]
-    assert_agree(page.told(), lines("“{}”: logit {:.2f}, share {:.3f}", rows))
+    *told, others = page.told()
+    assert_agree(told, lines("“{}”: logit {:.2f}, share {:.3f}", rows))
+    rest = 1 - sum(share for *_, share in rows)
+    assert_agree([others], [f"{len(logits) - 8} others together: {rest:.3f}"])
     assert f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}" == page.title
 
 
@@ -217,7 +220,7 @@ def test_words_heads_and_stops_are_chosen_and_the_newest_word_comes_back(show):
 HOSTILE = "return '</script><img src=x onerror=alert(1)>' + \"&amp;\" # " + "x" * 300
 LINES = [
     [4, "scores", "attention_scores", 3, "return Q @ K.mT / Q.size(-1) ** 0.5"],
-    [4, "taken", "scaled_dot_product_attention", 7, HOSTILE],
+    [4, "takes along", "scaled_dot_product_attention", 7, HOSTILE],
     [7, "logits", "decoder_forward", 12, "return y @ weights.projection"],
 ]
 

@@ -70,14 +70,14 @@ def shown_values(model: nn.Module, source: Tensor, target: Tensor) -> dict[tuple
     kinds = {3: "encoder.1.self", 4: "decoder.1.self", 5: "decoder.1.cross"}
     values = {
         (2, "place"): embedding["output"] - embedding["tokens"],
-        (2, "both"): embedding["output"],
+        (2, "word + place"): embedding["output"],
     }
     for stop, kind in kinds.items():
         if stop == 4:
             values[stop, "mask"] = causal_mask(target.size(1))
-        for name, part in (("scores", "scores"), ("weights", "weights"), ("taken", "heads")):
+        for name, part in (("scores", "scores"), ("weights", "weights"), ("takes along", "heads")):
             values[stop, name] = run[f"{kind}_attention.{part}"]
-    values |= {(6, "thinks"): thinks, (6, "after a step"): run["decoder.1.output"]}
+    values |= {(6, "thinks"): thinks, (6, "after each step"): run["decoder.1.output"]}
     values[7, "logits"] = run["logits"]
     return {key: value.detach().float().squeeze() for key, value in values.items()}
 

@@ -3,7 +3,7 @@
 import { put, textWidth, told } from "./draw.js";
 
 const OWN = { letter: 7.3, rows: 3, head: 22, row: 15, gap: 5, side: 3,
-  colors: { scores: "--query", mask: "--query", weights: "--full", taken: "--value" } };
+  colors: { scores: "--query", mask: "--query", weights: "--full", "takes along": "--value" } };
 
 // Of all lines, those of a stop.
 export const ownLines = (lines, stop) => lines.filter(([at]) => at === stop)

@@ -33,10 +33,10 @@ function flowControls(make, page) {
     tour.scrollLeft = (tour.querySelector("[aria-pressed=true]")?.offsetLeft ?? 0) - 100;
   });
   return [
-    tour, on,
+    tour,
     make.text("Text", "text", { size: 26 }),
     make.slider("Written", "written", most),
-    make.play("written", most, 1200),
+    make.play("written", most, 1200), on,
     shownWhile(page, "stop", ATTENTION, make.number("Row", "row",
       () => [0, (page.look?.queries?.length ?? 1) - 1], () => page.look?.row ?? 0)),
     shownWhile(page, "stop", WARM, warm)];
@@ -73,7 +73,8 @@ function drawFlow(state, page, loaded) {
 function rowOf(page, { written }, { text, stop, row }) {
   const before = page.wrote, now = { text, n: written.length };
   page.wrote = now;
-  page.pulsed = before?.text === text && before.n < now.n ? now.n : page.pulsed;
+  if (before?.text === text && before.n < now.n) page.pulsed = page.arrived = now.n;
+  if (page.plays) page.pulsed = now.n; // also before the first word is added
   if (before?.text !== text || before.n === now.n || row === null || stop <= 3) return row;
   page.set({ row: null });
   return null;
@@ -117,8 +118,8 @@ function wholeSentence({ writes, lit, n, best, read }) {
 
 const looksAt = ({ word, other, weight }) => `“${word}” looks most at “${other}” ` +
   `(${weight.toFixed(2)})`;
-const SOFTMAX = "Its query meets every key; softmax turns these scores into weights, and they say " +
-  "how much of each value it takes along.";
+const SOFTMAX = "Its query meets every key; softmax turns these scores into weights: how much of " +
+  "each value it takes along.";
 
 // The tour: each stop's name, title and sentence, and the function that draws it.
 const TOUR = [
@@ -138,7 +139,7 @@ const TOUR = [
     says: () => `The mask (×) hides what comes later. ${SOFTMAX}` },
   { name: "looks at source", draw: drawStreamsOfAttention,
     title: (look) => `In the sentence that was read, ${looksAt(look)}`,
-    says: () => `Now the keys and values are the encoder's. ${SOFTMAX}` },
+    says: () => `Keys and values are now the encoder's. ${SOFTMAX}` },
   { name: "blocks again", draw: drawBuilding,
     title: ({ next }) =>
       `Block after block the vector is reworked, until it says “${next.word}”`,
@@ -149,7 +150,7 @@ const TOUR = [
       `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
     says: (look) => `The last vector gives each of ${look.logits.length} words a score, its logit, ` +
       `and softmax turns these into shares. Next: ${likeliestOf(look)}. The lower the temperature, ` +
-      "the surer the first. Play writes it down and starts again." }];
+      "the surer the first. Play writes it down and goes on." }];
 
 // Title and sentence, and the longest that they can become while the model writes on.
 function flowFacts(look) {

@@ -220,9 +220,12 @@ def test_words_heads_and_stops_are_chosen_and_the_newest_word_comes_back(show):
 HOSTILE = "return '</script><img src=x onerror=alert(1)>' + \"&amp;\" # " + "x" * 300
 LINES = [
     [4, "scores", "attention_scores", 3, "return Q @ K.mT / Q.size(-1) ** 0.5"],
-    [4, "takes along", "scaled_dot_product_attention", 7, HOSTILE],
+    [4, "sum", "scaled_dot_product_attention", 7, HOSTILE],
     [7, "logits", "decoder_forward", 12, "return y @ weights.projection"],
 ]
+
+
+SCORES = """[...root.querySelectorAll("text[data-links=scores]")].map(one => one.textContent)"""
 
 
 @pytest.mark.parametrize("width", [1100, 390])
@@ -234,6 +237,9 @@ def test_own_lines_stand_at_their_stop_as_they_were_written(width, show):
     assert own == [f"{what}, your {name}, line {n}: {code}" for _, what, name, n, code in LINES[:2]]
     rows = [words for words in page.written() if words.startswith("return")]
     assert len(rows) == 2 and any(words.endswith("…") for words in page.written())
+    page.named(own[0]).focus()
+    lit = page.read('[...root.querySelectorAll("text[data-lit]")].map(one => one.textContent)')
+    assert lit and lit == page.read(SCORES)
     page.set(stop=7)
     assert "logits, your decoder_forward, line 12: return y @ weights.projection" in page.told()
     assert "your decoder_forward, line 12" in page.written()

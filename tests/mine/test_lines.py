@@ -78,7 +78,7 @@ def test_ours_and_what_only_calls_ours_have_no_line(folder):
         2,
         "scores = (lambda Q, K: Q @ K.mT / Q.size(-1) ** 0.5)(Q, K)",
     )
-    assert set(of(4)) == {"scores", "weights", "takes along"} and of(2) == of(6) == of(7) == {}
+    assert set(of(4)) == {"scores", "weights", "sum"} and of(2) == of(6) == of(7) == {}
     notebook = Notebook()
     notebook.keep("cross_attention", solved("cross_attention"))  # calls theirs
     assert {function for function, *_ in of(5).values()} == {"scaled_dot_product_attention"}
@@ -93,7 +93,7 @@ def test_einsum_other_names_and_a_helper(folder):
         shown = of(stop)
         assert shown["scores"] == ("attention_scores", 3, code)
         assert shown["weights"][:2] == ("_share_out", 7)
-        assert shown["takes along"][0] == "scaled_dot_product_attention"
+        assert shown["sum"][0] == "scaled_dot_product_attention"
 
 
 def test_a_loop_over_heads_and_a_call_of_several_lines(folder):
@@ -105,7 +105,7 @@ def test_a_loop_over_heads_and_a_call_of_several_lines(folder):
             shown["weights"][0] == "multi_head_attention"
             and "softmax(s, dim=-1)" in shown["weights"][2]
         )
-        assert shown["takes along"] == ("multi_head_attention", 16, "heads.append(w @ v)")
+        assert shown["sum"] == ("multi_head_attention", 16, "heads.append(w @ v)")
     assert of(5) == {}
 
 

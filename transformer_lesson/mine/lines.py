@@ -75,7 +75,7 @@ def shown_values(model: nn.Module, source: Tensor, target: Tensor) -> dict[tuple
     for stop, kind in kinds.items():
         if stop == 4:
             values[stop, "mask"] = causal_mask(target.size(1))
-        for name, part in (("scores", "scores"), ("weights", "weights"), ("takes along", "heads")):
+        for name, part in (("scores", "scores"), ("weights", "weights"), ("sum", "heads")):
             values[stop, name] = run[f"{kind}_attention.{part}"]
     values |= {(6, "thinks"): thinks, (6, "after each step"): run["decoder.1.output"]}
     values[7, "logits"] = run["logits"]

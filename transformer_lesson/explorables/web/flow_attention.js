@@ -87,7 +87,7 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
   const said = `what “${fitted(word, 90)}” takes along`, half = textWidth(said, 13) / 2 + 12;
   put.box(group, "sum", [said], () => ({
     x: Math.max(0, sum[0] - half), y: sum[1], width: 2 * half, height: 26, rx: 8, word: said,
-    font: "size-13", class: "box marked" }), () => "sum");
+    font: "size-13", class: "box marked", "data-links": "sum" }), () => "sum");
   const names = [["K · offers", left, 16, "--key"], ["Q · asks", 0, top - 8, "--query"],
     ["V · gives", 0, bottom + 54, "--value"]];
   put.text(group, "names", names, ([text, at, y, color]) => ({
@@ -118,7 +118,8 @@ function drawMatrix(group, look, plan, page) {
     fill: hidden ? "var(--paper)" : shade(share), opacity: i === row ? 1 : 0.45,
     ...told(words, `key${j} query${i}`) }));
   put.label(group, "hidden", cells.filter(({ hidden }) => hidden), ({ i, j }) =>
-    ["×", left + cell * (j + 0.5), top + high * (i + 0.5) + 4, "small middle"]);
+    ["×", left + cell * (j + 0.5), top + high * (i + 0.5) + 4, "small middle",
+      { "data-links": "mask" }]);
   put.rect(group, "row", [row], () => ({ x: left, y: top + high * row, height: high, rx: 2,
     width: cell * keys.length, ...pen("--query", 2) }), () => "row");
 }
@@ -133,7 +134,8 @@ function drawSoftmax(group, { keys, marks, shares, masked, width }, { left, cell
   const all = lines.flatMap(([, text], i) => keys.map((_, j) => ({ key: `${i}.${j}`, j, i,
     text: cell < 30 ? "" : text(j) }))).filter(({ text }) => text);
   put.label(group, "numbers", all, ({ text, i, j }) => [text, left + cell * (j + 0.5),
-    bottom + 18 + 20 * i, `number middle${i && shares[j] > 0.5 ? " strong" : ""}`]);
+    bottom + 18 + 20 * i, `number middle${i && shares[j] > 0.5 ? " strong" : ""}`,
+    { "data-links": i ? "weights" : "scores" }]);
 }
 
 // All heads of all blocks as small matrices, each a button, and below them the formula. Returns

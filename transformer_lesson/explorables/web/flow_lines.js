@@ -1,9 +1,9 @@
 // The learner's own lines, beside what they compute; Python has found them.
 
-import { put, textWidth, told } from "./draw.js";
+import { fitted, put, textWidth, told } from "./draw.js";
 
 const OWN = { letter: 7.3, rows: 3, head: 22, row: 15, gap: 5, side: 3,
-  colors: { scores: "--query", mask: "--query", weights: "--full", "takes along": "--value" } };
+  colors: { scores: "--query", mask: "--query", weights: "--full", sum: "--value" } };
 
 // Of all lines, those of a stop.
 export const ownLines = (lines, stop) => lines.filter(([at]) => at === stop)
@@ -22,8 +22,10 @@ export function drawOwnLines(group, own, { x, y, width }) {
   put.rect(group, "sides", all, ({ y, high, what }) => ({ x, y, width: OWN.side, height: high,
     fill: `var(${OWN.colors[what] ?? "--focus"})` }), "what");
   put.label(group, "what", all, ({ y, what }) => [what, x + 12, y + 15, "strong size-12"], "what");
-  put.label(group, "where", all, ({ y, what, where }) =>
-    [where, x + 20 + textWidth(what, 12, 600), y + 15, "small"], "what");
+  put.label(group, "where", all, ({ y, what, where }) => {
+    const from = 20 + textWidth(what, 12, 600);
+    return [fitted(where, width - from - 4, 12), x + from, y + 15, "small"];
+  }, "what");
   put.label(group, "code", all.flatMap(({ y, rows, what }) => rows.map((text, i) =>
     ({ text, x: x + 12, y: y + 31 + OWN.row * i, class: "code", key: `${what} ${i}` }))));
   return own.length ? top : y;

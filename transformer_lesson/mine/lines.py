@@ -117,7 +117,7 @@ def is_same(value: Tensor, wanted: Tensor) -> bool:
 
     What a mask hides may be anything below -1e8.
     """
-    for one in (wanted, wanted[0]):
+    for one in (wanted, wanted[0]) if wanted.dim() == 3 else (wanted,):
         if value.numel() != one.numel():
             continue
         plain = value.detach().squeeze().float()

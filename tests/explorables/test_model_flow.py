@@ -237,7 +237,7 @@ def test_own_lines_stand_at_their_stop_as_they_were_written(width, show):
     assert own == [f"{what}, your {name}, line {n}: {code}" for _, what, name, n, code in LINES[:2]]
     rows = [words for words in page.written() if words.startswith("return")]
     assert len(rows) == 2 and any(words.endswith("…") for words in page.written())
-    page.named(own[0]).focus()
+    page.named(own[0], "img").focus()
     lit = page.read('[...root.querySelectorAll("text[data-lit]")].map(one => one.textContent)')
     assert lit and lit == page.read(SCORES)
     page.set(stop=7)

@@ -133,7 +133,10 @@ def test_the_next_words_have_their_logits_and_shares_at_each_temperature(tempera
         (trained_translator().tokenizer.token(i), logits[i].item(), shares[i].item())
         for i in from_largest(logits, 8)
     ]
-    assert_agree(page.told(), lines("“{}”: logit {:.2f}, share {:.3f}", rows))
+    *told, others = page.told()
+    assert_agree(told, lines("“{}”: logit {:.2f}, share {:.3f}", rows))
+    rest = 1 - sum(share for *_, share in rows)
+    assert_agree([others], [f"{len(logits) - 8} others together: {rest:.3f}"])
     assert f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}" == page.title
 
 
@@ -212,3 +215,39 @@ def test_words_heads_and_stops_are_chosen_and_the_newest_word_comes_back(show):
     assert page.get("row") is None and "“macht” looks most at “" in page.title
     page.click("whole", re.compile("^the next word is “das”: .*; write it$"))
     assert page.get("written") == 4
+
+
+HOSTILE = "return '</script><img src=x onerror=alert(1)>' + \"&amp;\" # " + "x" * 300
+LINES = [
+    [4, "scores", "attention_scores", 3, "return Q @ K.mT / Q.size(-1) ** 0.5"],
+    [4, "sum", "scaled_dot_product_attention", 7, HOSTILE],
+    [7, "logits", "decoder_forward", 12, "return y @ weights.projection"],
+]
+
+
+SCORES = """[...root.querySelectorAll("text[data-links=scores]")].map(one => one.textContent)"""
+
+
+@pytest.mark.parametrize("width", [1100, 390])
+def test_own_lines_stand_at_their_stop_as_they_were_written(width, show):
+    page = show(ModelFlow(lines=LINES), viewport={"width": width, "height": 900})
+    assert not any("your " in words for words in page.told())
+    page.set(stop=4)
+    own = [words for words in page.told() if ", your " in words]
+    assert own == [f"{what}, your {name}, line {n}: {code}" for _, what, name, n, code in LINES[:2]]
+    rows = [words for words in page.written() if words.startswith("return")]
+    assert len(rows) == 2 and any(words.endswith("…") for words in page.written())
+    page.named(own[0], "img").focus()
+    lit = page.read('[...root.querySelectorAll("text[data-lit]")].map(one => one.textContent)')
+    assert lit and lit == page.read(SCORES)
+    page.set(stop=7)
+    assert "logits, your decoder_forward, line 12: return y @ weights.projection" in page.told()
+    assert "your decoder_forward, line 12" in page.written()
+
+
+def test_the_tour_goes_on_by_one_button_and_starts_over(show):
+    page = show(ModelFlow(stop=6))
+    page.click("Next stop ›")
+    assert page.get("stop") == 7
+    page.click("Start over")
+    assert page.get("stop") == 0

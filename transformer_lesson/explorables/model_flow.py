@@ -19,6 +19,7 @@ class ModelFlow(FollowsText, PageExplorable):
             by default the last block, the head that looks most clearly at another word, and the
             newest word, or the one that this looks at.
         temperature: divides the logits at stop 7.
+        lines: `mine.lines()`, to show at each stop your own lines that compute it.
 
     Raises:
         ValueError: a model without its tokenizer, or one that is too large for a page.
@@ -30,3 +31,4 @@ class ModelFlow(FollowsText, PageExplorable):
     head = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
     row = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
     temperature = traitlets.Float(1.0, min=0.1, max=2).tag(sync=True)
+    lines = traitlets.List().tag(sync=True, fact=True)

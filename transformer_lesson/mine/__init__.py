@@ -5,10 +5,12 @@
 `translations` counts how many unseen sentences come out right, and `Playground` translates what you
 type. `function` returns any of your functions; `save_model` and
 `trained` store and load the translator that you trained; `folder` is where all of it is kept.
+`lines` says which lines of yours compute what `ModelFlow` shows.
 `export` and `page` save a model for the library `transformers` and as a page that opens anywhere.
 """
 
 from transformer_lesson.mine.export import export, page
+from transformer_lesson.mine.lines import lines
 from transformer_lesson.mine.llama import MyLlama
 from transformer_lesson.mine.parts import LLAMA_PARTS, PARTS, Parts, assembled, parts
 from transformer_lesson.mine.playground import Playground
@@ -32,6 +34,7 @@ __all__ = [
     "folder",
     "function",
     "is_yours",
+    "lines",
     "page",
     "parts",
     "save_model",

@@ -1,6 +1,7 @@
 // Inside one attention: queries, keys and values as three colored streams that meet in a matrix.
 
 import { choosable, fitted, layer, pen, put, shade, textWidth, told } from "./draw.js";
+import { drawOwnLines } from "./flow_lines.js";
 import { firstLargest } from "./ranking.js";
 import { headRows, mapShades } from "./small_map.js";
 
@@ -39,34 +40,42 @@ export function drawStreamsOfAttention(group, look, page) {
   drawStreams(layer(group, "streams"), look, plan);
   drawMatrix(layer(group, "matrix"), look, plan, page);
   drawSoftmax(layer(group, "softmax"), look, plan);
-  const rest = plan.wide ? 0 : plan.end - plan.bottom - 134; // for words still to be written
-  return Math.max(plan.end, rest + drawBlocksOfHeads(layer(group, "heads"), look, page, plan));
+  const y = drawBlocksOfHeads(layer(group, "heads"), look, page, plan);
+  const end = drawOwnLines(layer(group, "own"), look.own, { ...plan.panel, y });
+  return Math.max(plan.end, end);
 }
 
-// Rows and columns are sized for the finished text, so that they stay while the model writes.
+// There is room for the finished text, so that nothing moves while the model writes; rows still to
+// come are dashed.
 function matrixPlan({ keys, queries, lane, full, masked }, width) {
-  const wide = width >= 700, left = wide ? 112 : 74, panel = wide ? 250 : 0;
+  const wide = width >= 700, [left, stream] = wide ? [132, 36] : [74, 18], panel = wide ? 250 : 0;
   const rows = lane === "written" ? full : queries.length;
   const columns = masked ? full : keys.length;
   const cell = Math.min(76, (width - left - panel - (wide ? 24 : 0)) / columns);
-  const high = Math.max(13, Math.min(28, 216 / rows)), top = 62;
-  const bottom = top + high * queries.length, end = top + high * rows + 134;
-  return { wide, left, cell, high, top, bottom, end, across: cell * keys.length,
-    panel: wide ? { x: Math.min(width - panel, left + cell * columns + 60), y: 0, width: panel } :
-      { x: 0, y: bottom + 146, width } };
+  const high = Math.max(13, Math.min(28, 208 / rows)), top = 74;
+  const bottom = top + high * rows, end = bottom + 136;
+  const from = Math.min(width - panel, left + cell * columns + 60);
+  const toCome = Array.from({ length: rows - queries.length }, (_, i) => i + queries.length)
+    .map((i) => `M${left} ${top + high * i}h${cell * (masked ? i + 1 : columns)}v${high}H${left}z`);
+  return { wide, left, stream, cell, high, top, bottom, end, toCome, across: cell * keys.length,
+    panel: wide ? { x: from, y: 0, width: width - from } :
+      { x: 0, y: bottom + 148, width } };
 }
 
 // Q from the left, K from above, and V down to the weighted sum, as thick as the weights.
 function drawStreams(group, { keys, queries, row, shares, word }, plan) {
-  const { left, cell, high, top, bottom } = plan, x = (j) => left + cell * (j + 0.5);
-  const middle = top + high * (row + 0.5), sum = [left + plan.across / 2, bottom + 106];
-  put.path(group, "K", [keys.map((_, j) => `M${x(j)} 44V${top - 3}`).join("")], (d) =>
-    ({ d, ...pen("--key", Math.min(14, cell * 0.4)), "stroke-opacity": 0.35 }));
-  put.path(group, "Q", [`M${left - 18} ${middle}H${left - 3}`], (d) =>
-    ({ d, ...pen("--query", Math.min(14, high * 0.6)), "stroke-opacity": 0.5 }));
+  const { left, stream, cell, high, top, bottom } = plan, x = (j) => left + cell * (j + 0.5);
+  const middle = top + high * (row + 0.5), sum = [left + plan.across / 2, bottom + 108];
+  put.path(group, "K", shares, (share, j) => ({ d: `M${x(j)} 42V${top - 3}`,
+    ...pen("--key", Math.min(16, cell * 0.3)), "stroke-opacity": 0.25 + 0.5 * share }));
+  put.path(group, "Q", [`M${left - stream + 1} ${middle}H${left - 3}`], (d) =>
+    ({ d, ...pen("--query", Math.min(16, high * 0.6)), "stroke-opacity": 0.45 }));
+  put.rect(group, "V sources", shares, (share, j) => ({ x: x(j) - Math.min(12, cell * 0.3), y: bottom + 44,
+    width: Math.min(24, cell * 0.6), height: 10, rx: 3, fill: "var(--value)",
+    opacity: 0.3 + 0.7 * share }));
   const flows = shares.map((share, j) => ({ key: j, share })).filter((one) => one.share >= 0.02);
   put.path(group, "V", flows, ({ key, share }) => ({
-    d: `M${x(key)} ${bottom + 46}C${x(key)} ${bottom + 84} ${sum[0]} ${bottom + 62} ` +
+    d: `M${x(key)} ${bottom + 54}C${x(key)} ${bottom + 88} ${sum[0]} ${bottom + 70} ` +
       sum.join(" "),
     ...pen("--value", 1 + 13 * share), "stroke-opacity": 0.75, class: "quiet",
     ...told(`it takes ${share.toFixed(3)} of the value of “${keys[key]}”`, `key${key}`) }));
@@ -78,9 +87,9 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
   const said = `what “${fitted(word, 90)}” takes along`, half = textWidth(said, 13) / 2 + 12;
   put.box(group, "sum", [said], () => ({
     x: Math.max(0, sum[0] - half), y: sum[1], width: 2 * half, height: 26, rx: 8, word: said,
-    font: "size-13", class: "box marked" }), () => "sum");
-  const names = [["K · offers", left, 16, "--key"], ["Q · asks", 0, top - 10, "--query"],
-    ["V · gives", 0, bottom + 76, "--value"]];
+    font: "size-13", class: "box marked", "data-links": "sum" }), () => "sum");
+  const names = [["K · offers", left, 16, "--key"], ["Q · asks", 0, top - 8, "--query"],
+    ["V · gives", 0, bottom + 54, "--value"]];
   put.text(group, "names", names, ([text, at, y, color]) => ({
     text: fitted(text, left + 40, 13, 600), x: at, y,
     class: "strong size-13 halo", fill: `var(${color})` }), ([text]) => text);
@@ -88,14 +97,15 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
 
 function drawMatrix(group, look, plan, page) {
   const { queries, keys, row, head, weights, scores, masked } = look;
-  const { left, cell, high, top } = plan;
+  const { left, stream, cell, high, top } = plan;
+  put.path(group, "to come", plan.toCome, (d) => ({ d, ...pen("--line", 1, "3 4") }));
   put.rect(group, "boxes", queries, (word, i) => ({
-    class: "box", x: 0, y: top + high * i + 1, width: left - 18, height: high - 2, rx: 6,
+    class: "box", x: 0, y: top + high * i + 1, width: left - stream, height: high - 2, rx: 6,
     ...choosable(`row ${i}, “${word}”`, i === row, () => page.set({ row: i }), `query${i}`) }),
   (_, i) => i);
   const size = high < 17 || !plan.wide ? 12 : 14;
   put.label(group, "words", queries, (word, i) => [
-    fitted(word, left - 26, size), (left - 18) / 2, top + high * (i + 0.5) + size * 0.36,
+    fitted(word, left - stream - 8, size), (left - stream) / 2, top + high * (i + 0.5) + size * 0.36,
     `middle size-${size}${i === row ? " strong" : ""}`], (_, i) => i);
   const cells = queries.flatMap((word, i) => keys.map((other, j) => {
     const at = head * queries.length + i, hidden = masked && weights.row(at)[j] === 0;
@@ -108,7 +118,8 @@ function drawMatrix(group, look, plan, page) {
     fill: hidden ? "var(--paper)" : shade(share), opacity: i === row ? 1 : 0.45,
     ...told(words, `key${j} query${i}`) }));
   put.label(group, "hidden", cells.filter(({ hidden }) => hidden), ({ i, j }) =>
-    ["×", left + cell * (j + 0.5), top + high * (i + 0.5) + 4, "small middle"]);
+    ["×", left + cell * (j + 0.5), top + high * (i + 0.5) + 4, "small middle",
+      { "data-links": "mask" }]);
   put.rect(group, "row", [row], () => ({ x: left, y: top + high * row, height: high, rx: 2,
     width: cell * keys.length, ...pen("--query", 2) }), () => "row");
 }
@@ -123,14 +134,15 @@ function drawSoftmax(group, { keys, marks, shares, masked, width }, { left, cell
   const all = lines.flatMap(([, text], i) => keys.map((_, j) => ({ key: `${i}.${j}`, j, i,
     text: cell < 30 ? "" : text(j) }))).filter(({ text }) => text);
   put.label(group, "numbers", all, ({ text, i, j }) => [text, left + cell * (j + 0.5),
-    bottom + 18 + 20 * i, `number middle${i && shares[j] > 0.5 ? " strong" : ""}`]);
+    bottom + 18 + 20 * i, `number middle${i && shares[j] > 0.5 ? " strong" : ""}`,
+    { "data-links": i ? "weights" : "scores" }]);
 }
 
 // All heads of all blocks as small matrices, each a button, and below them the formula. Returns
 // where they end.
-function drawBlocksOfHeads(group, { blocks, block, head, width, masked }, page, { panel }) {
+function drawBlocksOfHeads(group, { blocks, block, head, width, masked, own }, page, { panel }) {
   const { x, y, width: room } = panel;
-  const across = Math.min(8, blocks[0].shape[0]), side = Math.min(30, room / across - 4);
+  const across = Math.min(8, blocks[0].shape[0]), side = Math.min(own.length ? 30 : 40, room / across - 4);
   const lines = Math.ceil(blocks[0].shape[0] / 8), tall = 22 + lines * (side + 5);
   const all = blocks.flatMap((weights, b) => Array.from({ length: weights.shape[0] }, (_, h) => ({
     key: `${b}.${h}`, b, h, weights, at: [x + (h % 8) * (side + 4),

@@ -14,7 +14,7 @@ export function drawVectors(group, look, page) {
     lane, ...vectorsOf(look, page, key), words: look[lane], ids: look.ids[lane],
     rows: lane === "written" ? look.full : look[lane].length }));
   const beside = wide && lanes.length > 1, most = Math.max(...lanes.map(({ rows }) => rows));
-  const high = Math.max(14, Math.min(wide ? 34 : 26, 372 / most));
+  const high = Math.max(14, Math.min(wide ? 34 : 26, (372 - 46 * look.own.length) / most));
   const width = beside ? page.width / 2 - 14 : page.width;
   let y = 0;
   lanes.forEach((one, i) => {
@@ -69,7 +69,7 @@ export function drawBuilding(group, look, page) {
       return { key: one.key, one, share: shares[next.id], best, most: shares[best] };
     }));
   const labelOf = (one) => labelOfStep(one, wide);
-  const high = Math.max(16, Math.min(46, 340 / steps.length)), y = (i) => 50 + high * (i + 0.5);
+  const high = Math.max(16, Math.min(46, (340 - 46 * look.own.length) / steps.length)), y = (i) => 50 + high * (i + 0.5);
   const name = wide ? 220 : 36 + Math.max(...steps.map(({ one }) => textWidth(labelOf(one))));
   const least = width < 320, says = wide ? 210 : least ? 66 : 104; // that has room for a word alone
   const unit = width - name - says - 56, asked = `share of “${next.word}”`;
@@ -109,18 +109,25 @@ function labelOfStep({ kind, block, lane }, wide) {
 }
 
 export function drawLikeliest(group, look, page) {
-  const { best, logits } = look, { width } = page, name = width < 700 ? 100 : 190;
-  const unit = width - name - 74, high = 42;
+  const { best, logits, own } = look, { width } = page, name = width < 700 ? 100 : 190;
+  const unit = width - name - 74, high = own.length ? 32 : 37, n = logits.length - best.length;
   put.rect(group, "bars", best, ({ share }, i) => ({
-    x: name, y: 8 + high * i, height: 30, width: Math.max(2, share * unit), rx: 4,
+    x: name, y: 8 + high * i, height: 26, width: Math.max(2, share * unit), rx: 4,
     fill: i ? "var(--hidden)" : "var(--value)" }), "id");
   put.rect(group, "places", best, ({ id, word, share }, i) => ({
     class: "bar-place", x: 0, y: 2 + high * i, width, height: high,
     ...told(`“${word}”: logit ${logits[id].toFixed(2)}, share ${share.toFixed(3)}`) }), "id");
   put.label(group, "words", best, ({ word }, i) => [
-    fitted(word, name - 14, i ? 16 : 20, 600), name - 12, 29 + high * i,
+    fitted(word, name - 14, i ? 16 : 20, 600), name - 12, 27 + high * i,
     `end ${i ? "size-16" : "size-20 strong"}`], "id");
   put.label(group, "numbers", best, ({ share }, i) =>
-    [share.toFixed(3), name + 8 + share * unit, 28 + high * i, i ? "" : "strong"], "id");
-  return 8 + high * best.length;
+    [share.toFixed(3), name + 8 + share * unit, 26 + high * i, i ? "" : "strong"], "id");
+  const rest = Math.max(0, 1 - best.reduce((sum, { share }) => sum + share, 0));
+  const y = 8 + high * best.length, words = `${n} others`;
+  put.rect(group, "rest", n ? [rest] : [], () => ({ x: name, y, height: 26, rx: 4,
+    width: Math.max(2, rest * unit), class: "box", ...told(`${words} together: ${rest.toFixed(3)}`) }));
+  put.label(group, "rest words", n ? [[words, name - 12, "end small"],
+    [rest.toFixed(3), name + 8 + rest * unit, "number"]] : [], ([text, x, kind]) =>
+    [text, x, y + 18, kind]);
+  return y + 30;
 }

@@ -40,7 +40,7 @@ function stagePlan(look, width) {
   let y = 0;
   if (reads) {
     const words = look.read.map(size), free = width - words.reduce((a, b) => a + b + 6, 0);
-    const more = Math.max(0, Math.min(56, free / words.length));
+    const more = Math.max(0, Math.min(90, free / words.length));
     const row = wrapped(words.map((wide) => wide + more), { x: 0, y: 20, width, high: STAGE.word,
       gap: 6 });
     plan.read = row.places;
@@ -117,7 +117,7 @@ function drawPath(group, look, plan, page) {
     ...told(words, "lit") }, { key: "joins", d: joins, "stroke-width": 4 }], (one) =>
     ({ class: "ribbon crossing", "stroke-opacity": 0.85, ...one }));
   put.path(group, "pulse", page.pulsed ? [page.pulsed] : [], () =>
-    ({ d, class: "pulse still", pathLength: 100, ...pen("--paper", 5, "7 200") }), String);
+    ({ d, class: "pulse still", pathLength: 100, ...pen("--paper", 6, "14 200") }), String);
   if (from) nameLook(group, look, { from, to, under, over, width: plan.width });
 }
 
@@ -141,14 +141,15 @@ function drawStageWords(group, look, plan, page) {
       ({ key: `${name} ${i}`, name, i, word: look[name][i], place })));
   const isLit = ({ name, i }) => name === "read" && i === lit?.j;
   const last = ({ name, i }) => name === "written" && i === look.written.length - 1;
+  const arrives = (one) => (last(one) && one.i + 1 === page.arrived ? " arrives" : "");
   const says = ({ name, word, i }) => name === "written" ? `written: “${word}”` :
     lit ? `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention` : `read: “${word}”`;
   put.rect(group, "boxes", rows, (one) => ({
     ...one.place, rx: 8, ...told(says(one), isLit(one) ? "lit" : ""),
-    class: `box${isLit(one) || last(one) ? " marked" : ""}` }));
+    class: `box${isLit(one) || last(one) ? " marked" : ""}${arrives(one)}` }));
   put.label(group, "words", rows, (one) => [
     fitted(one.word, one.place.width - 8, 16), one.place.x + one.place.width / 2,
-    one.place.y + 22.5, `middle size-16${isLit(one) || last(one) ? " strong" : ""}`,
+    one.place.y + 22.5, `middle size-16${isLit(one) || last(one) ? " strong" : ""}${arrives(one)}`,
     { fill: isLit(one) || last(one) ? null : "var(--soft)" }]);
   const second = look.translates ? "it has written" : "read and written";
   const names = [["it reads", plan.read], [second, plan.written]]

@@ -330,6 +330,7 @@ function playButton(page, trait, ends, milliseconds = 700) {
   const stop = () => {
     clearInterval(timer);
     timer = 0;
+    page.plays = false;
     page.redraw();
   };
   const step = () => {
@@ -339,6 +340,7 @@ function playButton(page, trait, ends, milliseconds = 700) {
   };
   button.onclick = () => {
     if (timer) return stop();
+    page.plays = true;
     if (page.model.get(trait) >= endsOf(ends).max) page.set({ [trait]: endsOf(ends).min });
     timer = setInterval(step, milliseconds);
     page.redraw();

@@ -2,6 +2,7 @@
 
 import { fitted, layer } from "./draw.js";
 import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
+import { drawOwnLines, ownLines } from "./flow_lines.js";
 import { flowFor } from "./flow_pass.js";
 import { drawBuilding, drawLikeliest, drawVectors } from "./flow_rows.js";
 import { drawStage, litWord, percent } from "./flow_stage.js";
@@ -14,7 +15,7 @@ const ATTENTION = [3, 4, 5], WARM = 7; // the stops that have rows, and the one 
 
 export const ModelFlow = (view) => frame(view, {
   name: "Model flow",
-  traits: ["text", "written", "stop", "block", "head", "row", "temperature"],
+  traits: ["text", "written", "stop", "block", "head", "row", "temperature", "lines"],
   controls: flowControls, load: modelOf, draw: drawFlow });
 
 function flowControls(make, page) {
@@ -23,6 +24,9 @@ function flowControls(make, page) {
     .map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`.trim()]);
   const tour = make.choice("Tour", "stop", open);
   const warm = make.choice("Temperature", "temperature", [0.5, 1, 2]);
+  const after = () => stopsOf(page.flow).find((stop) => stop > page.model.get("stop")) ?? 0;
+  const on = make.button("Next stop", () => ({ stop: after() }), () =>
+    ({ text: after() ? "Next stop ›" : "Start over" }));
   for (const group of [tour, warm]) group.classList.add("dense");
   page.controls.classList.add("close");
   page.updates.push(() => { // if there is no room for all stops, scrolls to the current one
@@ -32,7 +36,7 @@ function flowControls(make, page) {
     tour,
     make.text("Text", "text", { size: 26 }),
     make.slider("Written", "written", most),
-    make.play("written", most, 1200),
+    make.play("written", most, 1200), on,
     shownWhile(page, "stop", ATTENTION, make.number("Row", "row",
       () => [0, (page.look?.queries?.length ?? 1) - 1], () => page.look?.row ?? 0)),
     shownWhile(page, "stop", WARM, warm)];
@@ -59,21 +63,25 @@ function drawFlow(state, page, loaded) {
     if (name !== scene && svg.layers.delete(name)) group.remove();
   }
   const height = TOUR[stop].draw(layer(svg, scene), look, page);
-  return { ...flowFacts(look), height };
+  const below = { x: 0, y: height, width: page.width };
+  const end = ATTENTION.includes(stop) ? height :
+    drawOwnLines(layer(layer(svg, scene), "own"), look.own, below);
+  return { ...flowFacts(look), height: end };
 }
 
 // The chosen row; one among the written words is deselected when their number changes.
 function rowOf(page, { written }, { text, stop, row }) {
   const before = page.wrote, now = { text, n: written.length };
   page.wrote = now;
-  page.pulsed = before?.text === text && before.n < now.n ? now.n : page.pulsed;
+  if (before?.text === text && before.n < now.n) page.pulsed = page.arrived = now.n;
+  if (page.plays) page.pulsed = now.n; // also before the first word is added
   if (before?.text !== text || before.n === now.n || row === null || stop <= 3) return row;
   page.set({ row: null });
   return null;
 }
 
 function lookAtStop(flow, stop, state) {
-  const { read, written, translates, token, model } = flow, look = { ...flow, stop };
+  const { read, written, translates, token, model } = flow, look = { ...flow, stop, own: ownLines(state.lines, stop) };
   look.said = (translates ? written.slice(1) : written).join(" ");
   look.lit = litWord(flow);
   if (flow.writes) {
@@ -110,38 +118,39 @@ function wholeSentence({ writes, lit, n, best, read }) {
 
 const looksAt = ({ word, other, weight }) => `“${word}” looks most at “${other}” ` +
   `(${weight.toFixed(2)})`;
-const inCode = ({ key, weights }) => `In code: ${key}.weights (${weights.shape.join(", ")}).`;
-const SOFTMAX = "Softmax makes weights of the scores query · key, and by these it takes values.";
+const SOFTMAX = "Its query meets every key; softmax turns these scores into weights: how much of " +
+  "each value it takes along.";
 
 // The tour: each stop's name, title and sentence, and the function that draws it.
 const TOUR = [
   { name: "whole", title: wholeTitle, says: wholeSentence, draw: drawStage },
   { name: "words in", draw: drawVectors,
     title: ({ n }) => `Each word becomes ${n.d} numbers, the same wherever it stands`,
-    says: () => "A word is a number of the vocabulary, and this the number of a " +
-      "row in a table that training filled. Blue is above 0, orange below." },
+    says: () => "Every word has an id, and the id picks a row of a table that training " +
+      "filled. Blue is above 0, orange below. The model never sees letters, only such rows." },
   { name: "positions", draw: drawVectors,
     title: () => "Each place adds a pattern of its own, so that a word differs from place to place",
-    says: () => "Word plus place is what enters the blocks. Where the places show nothing, the " +
-      "model tells them apart later, in queries and keys." },
+    says: () => "Word plus place enters the blocks. Where no place is added here, the model " +
+      "tells places apart later, in queries and keys." },
   { name: "encoder", draw: drawStreamsOfAttention, title: (look) => `In the encoder, ${looksAt(look)}`,
-    says: (look) => `Every word may look at all the others. ${SOFTMAX} ${inCode(look)}` },
+    says: () => `Every word may look at all the others. ${SOFTMAX}` },
   { name: "looks back", draw: drawStreamsOfAttention,
     title: (look) => `Among the words written so far, ${looksAt(look)}`,
-    says: (look) => `The mask (×) hides what comes later. ${SOFTMAX} ${inCode(look)}` },
+    says: () => `The mask (×) hides what comes later. ${SOFTMAX}` },
   { name: "looks at source", draw: drawStreamsOfAttention,
     title: (look) => `In the sentence that was read, ${looksAt(look)}`,
-    says: (look) => `Keys and values come from the encoder. ${SOFTMAX} ${inCode(look)}` },
+    says: () => `Keys and values are now the encoder's. ${SOFTMAX}` },
   { name: "blocks again", draw: drawBuilding,
     title: ({ next }) =>
       `Block after block the vector is reworked, until it says “${next.word}”`,
     says: ({ written }) => `The vector of “${written.at(-1)}” after each step, read as if the ` +
-      "blocks ended there. Thinking is the feed-forward network, for each word by itself." },
+      "blocks ended there. “Thinks” is the feed-forward network: each word by itself." },
   { name: "next word", draw: drawLikeliest,
     title: ({ next, temperature }) =>
       `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
-    says: (look) => `The last vector gives a logit to each of ${look.logits.length} words, ` +
-      `softmax makes shares of them. Next: ${likeliestOf(look)}. The lower the temperature, the surer.` }];
+    says: (look) => `The last vector gives each of ${look.logits.length} words a score, its logit, ` +
+      `and softmax turns these into shares. Next: ${likeliestOf(look)}. The lower the temperature, ` +
+      "the surer the first. Play writes it down and goes on." }];
 
 // Title and sentence, and the longest that they can become while the model writes on.
 function flowFacts(look) {

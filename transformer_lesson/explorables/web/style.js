@@ -70,9 +70,11 @@ svg .marked { stroke: var(--value); stroke-width: 2.5; }
 svg .cell { stroke: var(--paper); stroke-width: 1; }
 svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
 svg .crossing { stroke: var(--value); }
-svg .pulse { stroke-dashoffset: 7; opacity: 0; animation: pulse 1s; }
-@keyframes pulse { from { stroke-dashoffset: 7; opacity: .8; }
+svg .pulse { stroke-dashoffset: 14; opacity: 0; animation: pulse 1s; }
+@keyframes pulse { from { stroke-dashoffset: 14; opacity: .8; }
   to { stroke-dashoffset: -100; opacity: .8; } }
+svg .arrives { animation: arrive .45s; }
+@keyframes arrive { from { transform: translateX(56px); opacity: 0; } }
 svg .grab { cursor: grab; } svg .grab [role="button"] { cursor: inherit; }
 svg .hand { fill: none; stroke: transparent; stroke-width: 11px; cursor: pointer; }
 svg .faint { opacity: .12; } svg .axis { stroke: var(--line); }

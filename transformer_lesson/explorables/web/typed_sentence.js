@@ -32,7 +32,7 @@ export function notesOn({ changes, offers }) {
 function offersFor(unknown, vocabulary) {
   const all = [...new Set(unknown)], more = all.length - MOST_OFFERS;
   const offers = all.slice(0, MOST_OFFERS).map((word) => offerFor(word, vocabulary));
-  return more > 0 ? [...offers, `Nor are ${more} more.`] : offers;
+  return more > 0 ? [...offers, more > 1 ? `Nor are ${more} more.` : "Nor is one more."] : offers;
 }
 
 // The word as the vocabulary spells it, in one or two tokens; none if it is unknown.

@@ -1,6 +1,6 @@
 // Nouns of a trained embedding table: one, its nearest neighbors, and what they share with it.
 
-import { choosable, layer, pen, put, textWidth, wrapped } from "../../explorables/web/draw.js";
+import { choosable, fitted, layer, pen, put, textWidth, wrapped } from "../../explorables/web/draw.js";
 import { frame } from "../../explorables/web/frame.js";
 
 const NOUN_CHIP = { high: 24, gap: 4, size: 13 }, NOUN_ROW = { least: 34, head: 26, says: 132 };
@@ -92,8 +92,8 @@ function drawNounMap(group, { forms, mark, chosen, shares, near, page }, box) {
     height: height - 1, rx: 8, fill: "var(--paper)", stroke: "var(--line)" }));
   put.text(group, "heading", [
     ["○ singular, ▫ plural", left + 10, top + 18, "small"],
-    [mark ? `full: the same ${mark}` : "the two widest of 128 directions", left + width - 10,
-      top + 18, "small end"]]);
+    [fitted(mark ? `full: the same ${mark}` : "the two widest of 128 directions", width - 150, 12),
+      left + width - 10, top + 18, "small end"]]);
   put.path(group, "lines", near, (form) =>
     ({ d: `M${x(chosen)} ${y(chosen)}L${x(form)} ${y(form)}`, ...pen("--query", 1.5) }));
   const close = new Set(near.map(({ word }) => word)), own = (form) => form.word === chosen.word;

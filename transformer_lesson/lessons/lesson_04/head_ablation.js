@@ -35,8 +35,9 @@ function drawAblation({ removed, tried = [] }, page, { model, tokenizer }) {
   const look = lookOfCase(page.study, gone, known, page.preview);
   const { svg, width } = page, beside = width >= 700;
   const switches = switchPlaces(heads, beside ? width * 0.52 : width), { tall } = switches;
-  drawSwitches(layer(svg, "switches"), look, page, switches);
-  const left = switches.wide + 66;
+  const named = switches.names.map((name) => textWidth(attentionName(name, look.spelled), 14, 600));
+  const left = Math.max(switches.wide + 66, Math.min(width * 0.52, Math.max(...named) + 40));
+  drawSwitches(layer(svg, "switches"), look, page, { ...switches, room: beside ? left - 40 : width });
   const chart = beside ? { x: left, y: 0, width: width - left, high: Math.max(170, tall - 100) } :
     { x: 34, y: tall, width: width - 34, high: 130 };
   const end = look.spelled ? drawSpelled(layer(svg, "rows"), look, page.study.rows, tokenizer, chart) :
@@ -168,14 +169,14 @@ function switchPlaces(heads, width) {
 }
 
 // Each head is a button with its map; below it the number right, or the loss, if it is switched.
-function drawSwitches(group, look, page, { names, top, side, place }) {
+function drawSwitches(group, look, page, { names, top, side, place, room }) {
   const { heads, gone, pointed } = look;
   const start = switchedStart(look), from = start ? `, bars from ${start.toFixed(2)}` : "";
   const note = look.spelled ? "under each: how many are right if you switch it" :
     `under each: the loss if you switch it${from}; line: the loss now`;
   put.text(group, "names", [note, ...names], (name, i) => [
-    i ? attentionName(name, look.spelled) : fitted(name, page.width, 12), 0, i ? 36 + top(name) : 12,
-    i ? "strong" : "small"], String);
+    i ? fitted(attentionName(name, look.spelled), room, 14, 600) : fitted(name, room, 12), 0,
+    i ? 36 + top(name) : 12, i ? "strong" : "small"], String);
   const all = [...heads.keys()], click = (i) => () => {
     const off = page.model.get("removed"), name = String(heads[i]);
     const others = off.filter((head) => String(head) !== name);

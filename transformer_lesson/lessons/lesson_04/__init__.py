@@ -3,6 +3,5 @@
 - `exercises.py`: `role_head`, `split_heads`, `merge_heads`, `multi_head_attention`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
-- `figures.py`: where heads look, beside what their absence costs
 - `head_ablation.py`, `.js`: explorable: take heads out and see what it costs
 """

@@ -83,3 +83,18 @@ def test_a_narrow_block_sees_only_its_window(model):
         model(ids)
     weights = run["decoder.2.self_attention.weights"]
     assert (weights > 0).sum(-1).max() == 3
+
+
+@torch.no_grad()
+def test_a_heads_mean_takes_its_place_at_every_token_and_leaves_the_first_out(model):
+    ids = torch.randint(31, (1, 20))
+    means = gemma.head_means(model, ids)
+    with record(model) as run:
+        model(ids)
+    heads = run["decoder.2.self_attention.heads"]
+    assert torch.allclose(means[2, 3], heads[0, 3, 1:].mean(0), atol=1e-5)
+    with gemma.without_heads(model, [(2, 3)], means), record(model) as run:
+        model(ids)
+    changed = run["decoder.2.self_attention.heads"]
+    assert torch.allclose(changed[0, 3], means[2, 3].expand(20, -1), atol=1e-5)
+    assert torch.allclose(changed[0, :3], heads[0, :3], atol=1e-5)

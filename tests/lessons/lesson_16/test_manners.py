@@ -96,3 +96,14 @@ def test_third_sentences_are_told_apart():
     wenn = Pair("", "wenn der Hund die Katze sieht , schläft er .")
     found = measure.kinds_of_wenn([wenn.target, said], [wenn, wenn])
     assert [found[kind] for kind in ("wenn", "its subject", "an adverb")] == [0.5, 0.5, 0.5]
+
+
+def test_of_right_draws_only_pairs_of_one_sentence_are_compared(monkeypatch):
+    first = manners.Preference("a", "A", "B"), ["A", "A", "B", *["x"] * 5]
+    second = manners.Preference("b", "C", "D"), ["C"] * 4 + ["x"] * 4
+    test, texts = zip(first, second, strict=True)
+    drawn = manners.Attempts(list(texts), torch.zeros(1, 1, dtype=torch.long))
+    monkeypatch.setattr(manners, "attempts", lambda *given, **named: drawn)
+    found = measure.right_orders(TRANSLATOR, test)
+    assert found["right"] == 7 / 16 and found["subject first"] == 6 / 7
+    assert found["pairs"] == 3 + 6 and found["differ"] == 2 / 9

@@ -221,20 +221,34 @@ def head_scores(
     return torch.stack([induction_score(one, PERIOD) for one in seen])
 
 
-@contextmanager
-def without_heads(model: DecoderOnlyTransformer, heads: list[tuple[int, int]]) -> Iterator[None]:
-    """Let some heads, (block, head) each, give nothing."""
+@torch.no_grad()
+def head_means(
+    model: DecoderOnlyTransformer, ids: Int[Tensor, "1 n"]
+) -> Float[Tensor, "layer head d_head"]:
+    """Return what each head gives on average over a text, without `<bos>`."""
+    with record(model) as run:
+        model(ids, last_only=True)
+    layers = range(model.config.n_layers)
+    return torch.stack([run[f"decoder.{i}.self_attention.heads"][0, :, 1:].mean(1) for i in layers])
 
-    def emptied(out: list[int], x: Tensor) -> Tensor:
+
+@contextmanager
+def without_heads(
+    model: DecoderOnlyTransformer,
+    heads: list[tuple[int, int]],
+    means: Float[Tensor, "layer head d_head"] | None = None,
+) -> Iterator[None]:
+    """Let some heads, (block, head) each, give nothing, or their mean to every token."""
+
+    def replaced(block: int, x: Tensor) -> Tensor:
         x = x.clone()
-        x[:, out] = 0
+        for i, head in heads:
+            if i == block:
+                x[:, head] = 0 if means is None else means[block, head]
         return x
 
-    replace = {}
-    for i in {block for block, _ in heads}:
-        out = [head for block, head in heads if block == i]
-        replace[f"decoder.{i}.self_attention.heads"] = partial(emptied, out)
-    with record(model, replace):
+    blocks = {block for block, _ in heads}
+    with record(model, {f"decoder.{i}.self_attention.heads": partial(replaced, i) for i in blocks}):
         yield
 
 

@@ -56,21 +56,26 @@ def measure_text(found, model, ids, changes) -> None:
     keep(found)  # all of a text, or nothing
 
 
-def measure_copies(found, model, text) -> None:
-    """Measure where copying sits: heads' scores, blocks narrowed, heads taken out."""
+def measure_copies(found, model, text, other) -> None:
+    """Measure where copying sits: heads' scores, blocks narrowed, heads taken out.
+
+    Heads are taken out in two ways: with zeros, and with their mean over another text.
+    """
     ids = gemma.repeated()
     if not found.scores:
         scores = gemma.head_scores(model, ids).tolist()
         found.scores.extend([round(x, 3) for x in row] for row in scores)
     heads = [(i, h) for i in range(len(found.scores)) for h in range(len(found.scores[0]))]
     ranked = sorted(heads, key=lambda at: -found.scores[at[0]][at[1]])
+    means = gemma.head_means(model, other)
     ways = {gemma.AS_IT_IS: lambda: gemma.ExitStack()}
     for i in (5, 11, 17, 4, 10, 16):
         ways[f"block {i}: window 16"] = lambda i=i: gemma.narrowed(model, (i,), 16)
     others = Random(13).sample([*combinations(ranked[8:], 2)], PAIRS)
     for pair in (ranked[:2], *others):
-        name = "without " + " and ".join(f"{i}.{h}" for i, h in pair)
-        ways[name] = lambda pair=pair: gemma.without_heads(model, list(pair))
+        name = " and ".join(f"{i}.{h}" for i, h in pair)
+        ways[f"without {name}"] = lambda pair=pair: gemma.without_heads(model, list(pair))
+        ways[f"mean of {name}"] = lambda pair=pair: gemma.without_heads(model, list(pair), means)
     for name, way in ways.items():
         with way():
             if name not in found.copies:
@@ -97,7 +102,7 @@ def main() -> None:
     found = gemma.stored() if gemma.STORED.exists() else gemma.Opened(empty, [], {}, {})
     for ids in rows[len(found.losses["no <bos>"]) :]:
         measure_text(found, model, ids, changes)
-    measure_copies(found, model, rows[0])
+    measure_copies(found, model, rows[0], other[:, : gemma.SHORT])
 
 
 if __name__ == "__main__":

@@ -16,49 +16,38 @@ from transformer_lesson.figures.plots import (
 )
 
 SIDE, THIN = 2.0, 0.14  # inches
-LOOKS = (("--", COLORS[3]), ("-", "0.75"), ("-", COLORS[4]), ("--", "0.5"), (":", "0.25"))
-WAY_COLORS = COLORS[0], COLORS[1]  # of comparisons, of imitation
 
 
-def comparisons(
-    runs: Sequence[dict], ways: dict[str, tuple[Sequence[float], Sequence[float]]]
-) -> Figure:
-    """Return what three runs of DPO still get right step by step, and what is left by each way.
+def comparisons(runs: Sequence[dict]) -> Figure:
+    """Return what three runs of DPO win and lose step by step.
 
     Args:
         runs: as `taste` stored them, a run for each seed.
-        ways: by name, the shares of *wenn* and of the worst other kind, of all seeds.
     """
-    steps, looks = [int(step) for step in runs[0]["dpo"]], [[*run["dpo"].values()] for run in runs]
-    told = [
-        f"{name}: wenn {span(wenn)}, the worst other kind {span(rest)}"
-        for name, (wenn, rest) in ways.items()
-    ]
+    title = "While DPO wins its pairs, it loses the sentences with wenn"
     alt = (
-        "Left, over 60 steps of DPO: pairs won rise from 0 to 1; sentences with wenn fall from 1 "
-        "to 0 between steps 20 and 40; the other kinds stay above 0.9. Right, the shares that are "
-        f"right after each way: {'; '.join(told)}."
+        "Over 60 steps of DPO, three seeds: pairs won rise from 0 to 1; sentences with wenn fall "
+        "from 1 to 0 between steps 20 and 40; the worst other kind stays above 0.9."
     )
-    title = "Every way loses the sentences with wenn; high rates harm other kinds, too"
-    picture, (left, right) = figure(title, alt, 9.0, 3.2, columns=2)
-    picture.subplots_adjust(wspace=0.55)
-    kinds = {kind: lambda one, kind=kind: one["others"][kind] for kind in looks[0][0]["others"]}
-    lines = {"pairs won": lambda one: one["wins"]} | kinds
-    for (name, value), (dashes, color) in zip(lines.items(), LOOKS, strict=True):
-        for i, run in enumerate(looks):
-            shares, label = [value(one) for one in run], name if i == 0 else None
-            left.plot(steps, shares, dashes, color=color, linewidth=1.2, label=label)
-    left.set(xlabel="step of DPO", ylabel="share won, or right", ylim=(-0.03, 1.03))
-    left.legend(fontsize=8, loc="center right")
-    for row, (wenn, rest) in enumerate(ways.values()):
-        _seeds(right, row, wenn, LOOKS[2][1])
-        _seeds(right, row, rest, "0.4")
-    for name, color in (("wenn", LOOKS[2][1]), ("the worst other kind", "0.4")):
-        right.scatter([], [], 26, color, label=name)
-    _name_rows(right, list(ways))
-    _legend_above(right)
-    right.set(xlabel="right, of 100 of each kind", xlim=(-0.04, 1.04))
+    picture, axes = figure(title, alt, 7.2, 2.8)
+    picture.subplots_adjust(right=0.76)
+    steps = [int(step) for step in runs[0]["dpo"]]
+    lines = {
+        "pairs won": (COLORS[0], 1.0, lambda one: one["wins"]),
+        "worst other kind, right": ("0.5", 0.88, lambda one: min(_without_wenn(one))),
+        "wenn, right": (COLORS[1], 0.02, lambda one: one["others"]["wenn"]),
+    }
+    for name, (color, height, value) in lines.items():
+        for run in runs:
+            shares = [value(one) for one in run["dpo"].values()]
+            axes.plot(steps, shares, color=color, linewidth=1.3)
+        axes.text(62, height, name, color=color, va="center", fontsize=9)
+    axes.set(xlabel="step of DPO", ylabel="share", xlim=(0, 60), ylim=(-0.03, 1.05))
     return picture
+
+
+def _without_wenn(one: dict) -> list[float]:
+    return [share for kind, share in one["others"].items() if kind != "wenn"]
 
 
 def sharpened(ks: Sequence[int], curves: Mapping[str, Sequence[float]]) -> Figure:
@@ -114,59 +103,62 @@ def hasty(runs: Sequence[dict]) -> Figure:
     Args:
         runs: as `hacked` stored them, a run for each seed.
     """
-    title = "The reward rises in all three runs; in two the sentences get worse"
+    title = "The hasty reward rises in all three runs; in two the sentences get worse"
     alt = (
-        "Left: the hasty reward over 60 steps rises to 0.98 in three seeds. Right: the share "
-        "exactly right. With the exact reward all rise to 0.99; with the hasty one two fall to "
-        "0.1, and one rises."
+        "Over 60 steps, three seeds. The hasty reward rises from 0.9 to 0.98 in all. Exactly right "
+        "of 200 sentences: with the hasty reward two fall to 0.1, and one rises; with the exact "
+        "reward, the control, all rise to 0.99."
     )
-    picture, (left, right) = figure(title, alt, 8.4, 3.0, columns=2)
-    for i, run in enumerate(runs):
-        left.plot(run["words_found"]["curve"], color=COLORS[i], linewidth=1, label=f"seed {i}")
-        for name, dashes in (("words_found", "o-"), ("exactly", "o:")):
+    picture, axes = figure(title, alt, 7.2, 2.9)
+    picture.subplots_adjust(right=0.68)
+    for run in runs:
+        axes.plot(run["words_found"]["curve"], color="0.6", linewidth=0.8)
+        for name, look in (("exactly", ":"), ("words_found", "-")):
             shares = [one["greedy"] for one in (run["before"], *run[name]["steps"].values())]
-            right.plot([0, 20, 40, 60], shares, dashes, color=COLORS[i], markersize=4)
-    left.set(xlabel="step", ylabel="hasty reward", ylim=(0, 1.03))
-    left.legend(fontsize=8)
-    right.set(xlabel="step", ylabel="exactly right, of 200", ylim=(-0.03, 1.06))
-    right.plot([], [], "-", color="black", label="rewarded by the hasty one")
-    right.plot([], [], ":", color="black", label="control: by the exact one")
-    right.legend(fontsize=8, loc="center")
+            axes.plot([0, 20, 40, 60], shares, look, marker="o", color=COLORS[1], markersize=4)
+    axes.plot([], [], color="0.6", label="hasty reward")
+    axes.plot([], [], "o-", color=COLORS[1], markersize=4, label="right, hasty reward")
+    axes.plot([], [], "o:", color=COLORS[1], markersize=4, label="right, exact reward\n(control)")
+    axes.legend(fontsize=8.5, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    axes.set(xlabel="step", ylabel="share", xlim=(-1, 61), ylim=(-0.03, 1.05))
     return picture
 
 
-def side_by_side(
-    title: str,
-    rows: dict[str, str],
-    panels: dict[str, Sequence[Sequence[float]]],
-    most: Sequence[float] | None = None,
-    width: float = 8.4,
-) -> Figure:
-    """Return rows of dots, one for each seed, in panels that share their rows.
+def orders_left(runs: Sequence[dict]) -> Figure:
+    """Return which of two right orders is drawn, over how many draws are right.
 
     Args:
-        title: the claim that the figure supports.
-        rows: a color for each row's name.
-        panels: by what is measured, for each row the values of all seeds.
-        most: where each panel's scale ends; 1 by default.
+        runs: as `variety` stored them, a run for each seed.
     """
-    told = [
-        f"{name}: " + ", ".join(f"{what} {span(values[i])}" for what, values in panels.items())
-        for i, name in enumerate(rows)
-    ]
-    height = 0.95 + 0.26 * len(rows)
-    alt = f"Dots, one for each of three seeds. {'; '.join(told)}."
-    picture, drawn = figure(title, alt, width, height, columns=len(panels))
-    longest = max(map(len, rows)) * 0.064 + 0.2  # inches
-    picture.subplots_adjust(longest / width, wspace=0.12)
-    for i, (axes, (what, values)) in enumerate(zip(drawn, panels.items(), strict=True)):
-        for row, (shares, color) in enumerate(zip(values, rows.values(), strict=True)):
-            _seeds(axes, row, shares, color)
-        axes.set(xlabel=what, xlim=(-0.04, 1.04))
-        if most:
-            axes.set_xlim(-0.04 * most[i], 1.04 * most[i])
-            axes.set_xticks([0, most[i] / 2, most[i]])
-        _name_rows(axes, list(rows) if i == 0 else [""] * len(rows))
+    ways = {"before": ("rewards", "0"), "rewards": ("rewards", "20")}
+    ways["examples"] = "examples", "120"
+    ends = {
+        name: span([run[way][step]["subject first"] for run in runs])
+        for name, (way, step) in ways.items()
+    }
+    title = "Paid for either order, the model keeps one; shown both, it keeps both"
+    alt = (
+        "Of the right draws, the share with the subject first, over the share of draws that are "
+        f"right; three seeds. Before: {ends['before']}. After 20 steps of rewards: "
+        f"{ends['rewards']}. After 120 steps of examples: {ends['examples']}."
+    )
+    picture, axes = figure(title, alt, 7.2, 2.9)
+    picture.subplots_adjust(right=0.68)
+    for way, color in (("examples", COLORS[0]), ("rewards", COLORS[1])):
+        for run in runs:
+            steps = run[way].values()
+            path = [[one[key] for one in steps] for key in ("right", "subject first")]
+            axes.plot(*path, "o-", color=color, markersize=4.5, linewidth=1.2)
+        said = ", ".join([*runs[0][way]][1:])
+        axes.plot([], [], "o-", color=color, markersize=4.5, label=f"{way}, step {said}")
+    starts = [[run["rewards"]["0"][key] for run in runs] for key in ("right", "subject first")]
+    axes.scatter(*starts, 34, "white", edgecolors="black", zorder=3, label="before")
+    axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
+    axes.text(0.998, 0.51, "half and half", color="0.4", ha="right", va="bottom", fontsize=8)
+    axes.legend(fontsize=8.5, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
+    axes.set(xlabel="share of draws that are right, in either order", xlim=(0.8, 1))
+    axes.set(ylabel="of the right draws,\nsubject first", ylim=(-0.03, 1.03))
+    axes.set_xticks([0.8, 0.85, 0.9, 0.95, 1])
     return picture
 
 
@@ -196,37 +188,27 @@ def _legend_above(axes: Axes) -> None:
     axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 0.97), ncols=2, frameon=False)
 
 
-def written(
-    kinds: dict[str, tuple[Sequence[float], Sequence[float]]], ways: dict[str, Sequence[float]]
-) -> Figure:
-    """Return what is written before and after DPO, and each way's share of the chosen sentence.
+def written(kinds: dict[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
+    """Return what is written before and after DPO.
 
     Args:
-        kinds: by name, the shares of all seeds before and after.
-        ways: by name, the shares of all seeds.
+        kinds: by name, the shares of all seeds before and after; first chosen and rejected, then
+            the kinds of a third sentence.
     """
-    title = "The rejected sentence gives way to third ones; fast imitation writes the chosen one"
+    title = "The rejected sentence is gone, and mostly third ones take its place"
     told = [f"{name}: {span(first)}, then {span(last)}" for name, (first, last) in kinds.items()]
-    shares = [f"{name} {span(values)}" for name, values in ways.items()]
-    alt = (
-        f"Left, what is written before and after DPO, three seeds. {'; '.join(told)}. Right, how "
-        f"often the chosen sentence is written after each way: {'; '.join(shares)}."
-    )
-    picture, (left, right) = figure(title, alt, 9.0, 2.9, columns=2)
-    picture.subplots_adjust(0.135, wspace=0.62)
+    alt = f"What is written before and after DPO, three seeds. {'; '.join(told)}."
+    picture, axes = figure(title, alt, 7.2, 2.7)
+    picture.subplots_adjust(0.29, right=0.82)
     for row, (first, last) in enumerate(kinds.values()):
-        _seeds(left, row - 0.14, first, "0.55", hollow=True)
-        _seeds(left, row + 0.14, last, COLORS[0])
-    for name, color, hollow in (("before", "0.55", True), ("after", COLORS[0], False)):
-        inside = "white" if hollow else color
-        left.scatter([], [], 26, inside, edgecolors=color, label=f"{name} DPO")
-    _legend_above(left)
-    for row, (name, values) in enumerate(ways.items()):
-        _seeds(right, row, values, WAY_COLORS["imitation" in name])
-    _name_rows(left, list(kinds))
-    _name_rows(right, list(ways))
-    left.set(xlabel="share of 150 sentences", xlim=(-0.02, 0.8))
-    right.set(xlabel="share that is the chosen one", xlim=(-0.04, 1.04))
+        _seeds(axes, row - 0.14, first, "0.55", hollow=True)
+        _seeds(axes, row + 0.14, last, COLORS[0])
+    for name, color, inside in (("before", "0.55", "white"), ("after", COLORS[0], COLORS[0])):
+        axes.scatter([], [], 26, inside, edgecolors=color, label=f"{name} DPO")
+    axes.legend(fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    _name_rows(axes, list(kinds))
+    axes.axhline(1.5, color="0.6", linewidth=0.8, linestyle=":")
+    axes.set(xlabel="share of 150 sentences", xlim=(-0.02, 0.7))
     return picture
 
 

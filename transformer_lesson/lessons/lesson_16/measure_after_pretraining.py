@@ -1,7 +1,7 @@
 """Repeat lesson 16's experiments with three seeds: cures of a habit, controls, additions.
 
 python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining
-    all parts, three quarters of an hour on one core
+    all parts, 50 minutes on one core
 python -m transformer_lesson.lessons.lesson_16.measure_after_pretraining lora taste
         one part or several
 
@@ -347,6 +347,51 @@ def better(seed) -> dict:
     return results
 
 
+def right_orders(model, test) -> dict:
+    """Return how often single draws are right in either order, and how often two of them differ.
+
+    Eight draws for each sentence. Only pairs of right draws of one sentence are compared, so the
+    second number says nothing about how many are right.
+    """
+    tried = manners.attempts(model, TOKENIZER, [pair.source for pair in test], 8, seed=7, room=32)
+    rows = zip(tried.texts, test, strict=True)
+    counts = [(texts.count(pair.chosen), texts.count(pair.rejected)) for texts, pair in rows]
+    right = [sum(both) for both in counts]
+    pairs = sum(n * (n - 1) // 2 for n in right)
+    return {
+        "right": sum(right) / 8 / len(test),
+        "pairs": pairs,
+        "differ": sum(a * b for a, b in counts) / pairs,
+        "subject first": sum(a for a, _ in counts) / sum(right),
+    }
+
+
+def variety(seed) -> dict:
+    """Rewards for either of two right orders, and as control examples of both, half and half."""
+    corpus = manners.two_orders(seed=seed)
+    start, _ = both_orders(corpus, seed, steps=600)
+    train, test = manners.preferences(corpus.tuning), manners.preferences(corpus.test)
+    other = {pair.rejected: pair.chosen for pair in train}
+    rewarded, steps = copy.deepcopy(start), {0: right_orders(start, test)}
+
+    def either(text, reference) -> float:
+        return float(text in (reference, other[reference]))
+
+    def look(step):
+        if step in (5, 10, 20):
+            steps[step] = right_orders(rewarded, test)
+
+    prompts = [Pair(pair.source, pair.rejected) for pair in train]
+    manners.reinforce(rewarded, TOKENIZER, prompts, 20, either, seed=seed, room=32, on_step=look)
+    half = [Pair(p.source, p.chosen if i % 2 else p.rejected) for i, p in enumerate(train)]
+    results = {"rewards": steps, "examples": {0: steps[0]}}
+    for n in (60, 120):
+        model = copy.deepcopy(start)
+        manners.tune(model, TOKENIZER, half, n, seed=seed)
+        results["examples"][n] = right_orders(model, test)
+    return results
+
+
 RACES = (
     ("dpo", False, 2e-5),
     ("dpo, imitation's rate", False, 3e-4),
@@ -459,6 +504,7 @@ PARTS = {
         taste,
         race,
         better,
+        variety,
         lora,
         sums,
         copies,

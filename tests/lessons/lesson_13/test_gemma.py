@@ -83,3 +83,16 @@ def test_a_narrow_block_sees_only_its_window(model):
         model(ids)
     weights = run["decoder.2.self_attention.weights"]
     assert (weights > 0).sum(-1).max() == 3
+
+
+@torch.no_grad()
+def test_a_head_has_a_score_of_its_weights_without_bos(model, monkeypatch):
+    monkeypatch.setattr(gemma, "PERIOD", 9)
+    ids = torch.randint(31, (2, 19))
+    scores = gemma.head_scores(model, ids)
+    assert torch.equal(scores[:2], torch.zeros(2, 4))  # their windows end before what was copied
+    with record(model) as run:
+        model(ids)
+    what_followed = run["decoder.2.self_attention.weights"][:, :, 10:18, 2:10]
+    expected = what_followed.diagonal(dim1=-2, dim2=-1).mean(dim=(0, 2))
+    assert torch.allclose(scores[2], expected) and expected.min() > 0

@@ -21,6 +21,7 @@ RIGHT = MASK.format("torch.ones(1, 1, length, length).tril().bool()")
 WRONG = MASK.format("torch.ones(1, 1, length, length).triu().bool()")
 LAZY = """
 import sys
+sys.argv[1:] = ["--version"]  # not what is asked for here
 from transformer_lesson.command.__main__ import main
 main(["--help"])
 print(*sorted({"torch", "numpy", "jupyterlab", "nbformat", "IPython"} & {*sys.modules}))

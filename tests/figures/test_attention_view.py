@@ -134,6 +134,7 @@ def test_a_notebook_stores_a_picture_and_a_widget_that_shows_the_frame(view, mon
     assert set(bundle) == {"text/plain", "image/png", kind}
     assert bundle["image/png"].startswith(b"\x89PNG") and len(bundle["image/png"]) < 300_000
     assert shown == [made.html] and bundle[kind]["model_id"] == widget.model_id
+    assert made.picture.axes[0].axison == (view is model_view)
     assert made.html == again.html and made.picture.png() == again.picture.png()
 
 

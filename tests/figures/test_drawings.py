@@ -5,6 +5,7 @@ import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
+from transformer_lesson.figures.attention_steps import heads_side_by_side
 from transformer_lesson.figures.attention_view.drawings import MIME, load_ipython_extension
 from transformer_lesson.figures.attention_view.view import head_view
 from transformer_lesson.lessons.lesson_05 import learning
@@ -107,3 +108,11 @@ def test_an_adapted_matrix_is_drawn_in_the_order_of_its_thin_ones():
     ends = [[str(one) for one in order[[0, -1]].tolist()] for order in (columns, rows)]
     labels = made.axes[0].get_xticklabels(), made.axes[0].get_yticklabels()
     assert [[one.get_text() for one in axis] for axis in labels] == ends
+
+
+def test_results_of_heads_are_parted_where_one_ends():
+    x, weights, heads = torch.randn(5, 12), torch.rand(4, 5, 5).softmax(-1), torch.randn(4, 5, 3)
+    made = heads_side_by_side("Claim", x, weights, heads, x, list("abcde"), asking=2)
+    lines = assert_told(made, "4 heads, each with weights (5, 5) and a result (5, 3)").lines
+    places = [line.get_xdata()[0] for line in lines if line.get_color() == "white"]
+    assert np.diff(places) == pytest.approx([6.4 / 4] * 2)

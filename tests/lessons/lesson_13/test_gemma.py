@@ -98,3 +98,16 @@ def test_a_heads_mean_takes_its_place_at_every_token_and_leaves_the_first_out(mo
     changed = run["decoder.2.self_attention.heads"]
     assert torch.allclose(changed[0, 3], means[2, 3].expand(20, -1), atol=1e-5)
     assert torch.allclose(changed[0, :3], heads[0, :3], atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_head_has_a_score_of_its_weights_without_bos(model, monkeypatch):
+    monkeypatch.setattr(gemma, "PERIOD", 9)
+    ids = torch.randint(31, (2, 19))
+    scores = gemma.head_scores(model, ids)
+    assert torch.equal(scores[:2], torch.zeros(2, 4))  # their windows end before what was copied
+    with record(model) as run:
+        model(ids)
+    what_followed = run["decoder.2.self_attention.weights"][:, :, 10:18, 2:10]
+    expected = what_followed.diagonal(dim1=-2, dim2=-1).mean(dim=(0, 2))
+    assert torch.allclose(scores[2], expected) and expected.min() > 0

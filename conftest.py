@@ -1,5 +1,6 @@
 """Settings of every test run, made before torch and the package are imported."""
 
+import gc
 import os
 import re
 import sys
@@ -63,6 +64,15 @@ def pytest_itemcollected(item):
     behind = item.path.parent.name == "deeper" and not item.config.getoption("--lesson")
     if item.name == "solved" or behind:
         item.add_marker("everything")
+
+
+gc.disable()  # until all tests are collected: what is loaded for them stays
+
+
+def pytest_collection_finish():
+    """From here on garbage is collected, but nowhere in what was loaded: to look takes a second."""
+    gc.freeze()
+    gc.enable()
 
 
 LESSONS = set(lesson_files())

@@ -9,16 +9,10 @@ import pytest
 import torch
 
 from transformer_lesson.capstone import claim
+from transformer_lesson.lessons.lesson_17.measure_claims import CLAIMS
 
 module = importlib.import_module("transformer_lesson.capstone.claim")
-FALL = {
-    "says": "A fall at the end beats a cosine",
-    "baseline": {"schedule": "cosine"},
-    "change": {"schedule": "wsd"},
-    "control": {"schedule": "constant"},
-    "predicts": "lower",
-    "say": lambda text: None,
-}
+FALL = CLAIMS["fall"] | {"say": lambda text: None}
 
 
 @pytest.fixture
@@ -148,7 +142,7 @@ def without_embedding_scale(model):
         model.embedding.weight.mul_(0.1)
 
 
-CLAIMS = {
+TYPED = {
     "RMSNorm is as good": [{"norm": "rms"}, {"norm_position": "post"}, "no difference"],
     "SwiGLU beats GELU": [{"activation": "swiglu", "d_ff": 171}, {"activation": "swish"}, "lower"],
     "Weight decay helps": [{"weight_decay": 0.1}, {"dropout": 0.1}, "lower"],
@@ -156,7 +150,7 @@ CLAIMS = {
 }
 
 
-@pytest.mark.parametrize("says", CLAIMS)
+@pytest.mark.parametrize("says", TYPED)
 def test_a_claim_as_somebody_would_type_it_runs_and_its_page_says_what_differed(
     says, losses, monkeypatch, tmp_path
 ):
@@ -165,7 +159,7 @@ def test_a_claim_as_somebody_would_type_it_runs_and_its_page_says_what_differed(
         return 2 + abs(rate - 0.005) + random.Random(f"{side} {seed}").gauss(0, 0.01)
 
     monkeypatch.setattr(module, "trained_loss", loss)
-    change, control, predicts = CLAIMS[says]
+    change, control, predicts = TYPED[says]
     sides = {"baseline": {}, "change": change, "control": control}
     one = claim(says, **sides, predicts=predicts, seeds=3, say=lambda text: None)
     assert one.verdict != "no optimum"

@@ -105,9 +105,9 @@ def test_notebooks_that_write_at_once_lose_nothing(file):
         "import sys\nfrom transformer_lesson.exercises.engine.progress import remember\n"
         "for i in range(40): remember('passed', f'{sys.argv[1]}{i}', True)"
     )
-    workers = [subprocess.Popen([sys.executable, "-c", code, letter]) for letter in "abc"]
-    assert [worker.wait(120) for worker in workers] == [0, 0, 0]
-    assert len(read_progress(file)["passed"]) == 120
+    workers = [subprocess.Popen([sys.executable, "-c", code, letter]) for letter in "ab"]
+    assert [worker.wait(120) for worker in workers] == [0, 0]
+    assert len(read_progress(file)["passed"]) == 80
 
 
 def test_where_nothing_can_be_written_a_warning_says_so_and_nothing_is_written_outside_lessons(

@@ -11,8 +11,6 @@ from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.text import grammar, manual, menus
 from transformer_lesson.text.tokenizers import BytePairTokenizer, CharacterTokenizer
 
-MENUS = [text for pair in menus.pairs() for text in (pair.source, pair.target)]
-SENTENCES = [*manual.sentences(), *MENUS, *(pair.source for pair in grammar.generate(100, 0))]
 ASSIGNED = [  # the page's Unicode may be newer and know more characters
     chr(code)
     for code in (*range(0x3400), *range(0x3400, sys.maxunicode, 97))
@@ -27,21 +25,23 @@ TEXTS = [
     "it's we'll they're I'd 've 12'34 l’eau rock'n'roll ''",
     "  two  spaces \n\n lines \t tabs  ",
 ]
-TOKENIZERS = [
-    trained_translator().tokenizer,
-    CharacterTokenizer.train([manual.split().training]),
-    BytePairTokenizer.train(SENTENCES, 1000),
-    BytePairTokenizer.train(["ab abc abcabc a bc aab undefined"] * 9, 300),
-]
 
 
 @pytest.mark.slow
 def test_ids_texts_and_tokens_are_pythons(tmp_path, unchecked):
     # a million ids: checking the signatures at each would take ten times as long
-    texts = [*SENTENCES, *TEXTS]
-    cases = [{"tokenizer": one.to_json(), "texts": texts} for one in TOKENIZERS]
+    sentences = [text for pair in menus.pairs() for text in (pair.source, pair.target)]
+    sentences += [*manual.sentences(), *(pair.source for pair in grammar.generate(100, 0))]
+    tokenizers = [
+        trained_translator().tokenizer,
+        CharacterTokenizer.train([manual.split().training]),
+        BytePairTokenizer.train(sentences, 1000),
+        BytePairTokenizer.train(["ab abc abcabc a bc aab undefined"] * 9, 300),
+    ]
+    texts = [*sentences, *TEXTS]
+    cases = [{"tokenizer": one.to_json(), "texts": texts} for one in tokenizers]
     made, _ = in_node("tokenize.js", tmp_path, cases)
-    for tokenizer, page in zip(TOKENIZERS, made, strict=True):
+    for tokenizer, page in zip(tokenizers, made, strict=True):
         assert page["tokens"] == [tokenizer.token(i) for i in range(tokenizer.vocab_size)]
         for text, found in zip(texts, page["texts"], strict=True):
             ids = tokenizer.encode(text)

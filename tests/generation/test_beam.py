@@ -12,7 +12,7 @@ from transformer_lesson.generation import Beam, Candidate, beam_search, generate
 from transformer_lesson.model.hooks import record
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
-NEW = 4
+NEW, MORE = 4, pytest.mark.everything
 each_kind = pytest.mark.parametrize("kind", KINDS)
 each_penalty = pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.0])
 
@@ -45,7 +45,7 @@ def ending(model, favor: float = 2.0):
 @pytest.mark.slow
 @each_penalty
 @pytest.mark.parametrize("width", [1, 2, 5])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=MORE) for n in (1, 2))])
 def test_equals_the_plain_search(seed, width, length_penalty):
     model = lively(EncoderDecoderTransformer, seed)
     with ending(model):

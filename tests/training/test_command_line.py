@@ -155,6 +155,7 @@ def test_held_out_sentences_are_not_trained_on():
 
 
 @pytest.mark.slow
+@pytest.mark.everything
 def test_as_a_program(tmp_path):
     command = [sys.executable, "-m", "transformer_lesson.training", "--corpus", "no.tsv"]
     done = subprocess.run(

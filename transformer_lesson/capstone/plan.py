@@ -210,8 +210,9 @@ def make_plan(material: Material, tokenizer: Tokenizer, depth: int, minutes: flo
     return Plan(*run, *foresee(pilots, steps, stored_misses(material.kind)))
 
 
-def seconds_per_step(model: nn.Module, batches: EndlessBatches, steps: int = 10) -> float:
+def seconds_per_step(model: nn.Module, batches: EndlessBatches) -> float:
     """Return how long a step takes here, after two warm-up steps."""
+    steps = 10
     config, history, each = recipe(steps + 2, model.config.d_model), History(), iter(batches)
     optimizer = make_optimizer(model, config)
     for step in range(steps + 2):

@@ -23,21 +23,21 @@ def bundle(*names: str) -> str:
     Args:
         names: of files, without ".js".
     """
-    ordered = list(dict.fromkeys(file for name in names for file in _with_imports(name)))
-    texts = [_text(name) for name in ordered]
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", text)) for text in texts)
+    paths, texts = front_ends(), {}
 
+    def add(name: str) -> None:
+        text = paths[name].read_text(encoding="utf-8")
+        for imported in _IMPORT.findall(text):
+            if imported not in texts:
+                add(imported)
+        texts[name] = _EXPORT.sub("", _IMPORT.sub("", text))
 
-def _with_imports(name: str) -> list[str]:
-    """Return the names of all files that a file imports, directly or not, followed by its own."""
-    imported = _IMPORT.findall(_text(name))
-    return [*(file for one in imported for file in _with_imports(one)), name]
+    for name in names:
+        if name not in texts:
+            add(name)
+    return "\n".join(texts.values())
 
 
 def front_ends() -> dict[str, Path]:
     """Return every front-end file by name: those in `web/` and those of the lessons."""
     return {path.stem: path for path in (*WEB.glob("*.js"), *LESSONS.glob("*/*.js"))}
-
-
-def _text(name: str) -> str:
-    return front_ends()[name].read_text(encoding="utf-8")

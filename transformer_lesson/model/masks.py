@@ -123,16 +123,12 @@ def real_tokens(ids: Tensor, config: ModelConfig) -> Tensor | None:
     return None if config.pad_id is None else padding_mask(ids, config.pad_id)
 
 
-def target_mask(ids: Tensor, config: ModelConfig, start: int = 0) -> Mask:
-    """Return which ids each token from start on may see: none later, and no padding.
-
-    A single new token, the last, may see every real one: the causal mask has nothing to hide.
-    """
-    return _mask_of_window(ids, config, start, config.attention_window)
-
-
 def target_masks(ids: Tensor, config: ModelConfig, start: int = 0) -> list[Mask]:
-    """Return `target_mask` for each layer: some may have a window, and some see everything."""
+    """Return for each layer which ids each token from start on may see: none later, no padding.
+
+    Some layers may have a window. A single new token, the last, may see every real one: the causal
+    mask has nothing to hide.
+    """
     kinds = {window: _mask_of_window(ids, config, start, window) for window in set(config.windows)}
     return [kinds[window] for window in config.windows]
 

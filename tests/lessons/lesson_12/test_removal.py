@@ -85,6 +85,7 @@ def test_what_the_lesson_claims_of_single_heads_holds_for_what_is_stored():
     assert change == pytest.approx(capital[Part(23, 4)] - whole) and low < change < high < -0.3
 
 
+@pytest.mark.everything
 @pytest.mark.slow
 @needs_weights("SmolLM2")
 @torch.no_grad()

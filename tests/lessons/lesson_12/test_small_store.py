@@ -6,7 +6,6 @@ import torch
 from tests.real_weights import needs_weights
 from transformer_lesson.checkpoints import from_pretrained, gguf_of, models_here
 from transformer_lesson.checkpoints.gguf_tokenizer import read_tokenizer
-from transformer_lesson.checkpoints.llama_cpp import halves_from_neighbors
 from transformer_lesson.checkpoints.weights import PLACE, weights
 from transformer_lesson.generation import generate
 from transformer_lesson.lessons.lesson_12 import small_store
@@ -45,11 +44,6 @@ def test_the_tiny_file_holds_the_model_that_was_trained(tmp_path):
     assert torch.equal(read(ids), model(ids))
     assert tokenizer.encode("they know, at 7") == words.encode("they know, at 7").ids
     assert read.config.eos_ids == (0,) and read.config.bos_id == 0
-
-
-def test_rows_are_put_in_llama_cpps_order():
-    W = torch.randn(2 * 6, 5)
-    assert torch.equal(halves_from_neighbors(small_store.neighbors_from_halves(W, 2), 2), W)
 
 
 @needs_weights("SmolLM2")

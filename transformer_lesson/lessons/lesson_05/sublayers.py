@@ -16,14 +16,13 @@ PLACES = {  # of the norm: on the branch below the sub-layer or above it, or on 
 }
 
 
-def shared_means(words: Sequence[str], n_features: int = 8) -> Figure:
-    """Return three grids of words by features, showing which cells share a norm's mean.
+def shared_means(words: Sequence[str]) -> Figure:
+    """Return three grids of words by eight features, showing which cells share a norm's mean.
 
     Args:
         words: of two sentences of equal length.
-        n_features: columns of each grid.
     """
-    row, column, sentence = np.zeros((3, len(words), n_features))
+    row, column, sentence = np.zeros((3, len(words), 8))
     row[1], column[:, 2], sentence[: len(words) // 2] = 1, 1, 1
     made, panels = figure(
         "Three norms of the same numbers: over one word, over a sentence, over one feature",

@@ -25,6 +25,7 @@ from transformer_lesson.training.config import TrainConfig
 
 STORED = Path(__file__).with_name("circuits.json")
 LENGTH, SHORTEST, LONGEST = 48, 6, 24  # tokens read, and in a segment
+HELD_OUT = 10**6  # a seed that no training has
 
 CONFIG = ModelConfig(
     vocab_size=48,
@@ -191,7 +192,7 @@ class RepeatedSequences(EndlessBatches):
         return Batch((inputs,), labels)
 
 
-def held_out_batch(period: int = LONGEST, batch_size: int = 64, seed: int = 10**6) -> Batch:
+def held_out_batch(period: int = LONGEST, batch_size: int = 64, seed: int = HELD_OUT) -> Batch:
     """Return sequences of one period that no training run with a small seed has seen."""
     batches = RepeatedSequences(CONFIG, batch_size, seed, period, period)
     return next(iter(batches))
@@ -204,16 +205,15 @@ def repeated_part(batch: Batch) -> Bool[Tensor, "batch n"]:
     return same.tril(-1).any(dim=-1)
 
 
-def after_foreign_tokens(prefix: int, batch_size: int = 64, seed: int = 10**6) -> Batch:
+def after_foreign_tokens(prefix: int, batch_size: int = 64) -> Batch:
     """Return `prefix` foreign tokens followed by a segment of 8 twice, no longer than max_len.
 
     Args:
         prefix: from 0 to 32.
         batch_size: rows.
-        seed: of the random numbers.
     """
     periods, length = [8] * batch_size, prefix + 17
-    ids = repeated_sequences(periods, length, CONFIG.vocab_size, seed, [prefix] * batch_size)
+    ids = repeated_sequences(periods, length, CONFIG.vocab_size, HELD_OUT, [prefix] * batch_size)
     inputs, labels = shift_right(ids)
     return Batch((inputs,), labels)
 

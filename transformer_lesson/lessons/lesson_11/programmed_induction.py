@@ -33,15 +33,15 @@ def one_back() -> Tensor:
     return turn
 
 
-def programmed_model(noise: float = 0.003, seed: int = 0) -> AttentionOnlyDecoder:
+def programmed_model(seed: int = 0) -> AttentionOnlyDecoder:
     """Return a model with two working heads and two useless ones.
 
     Head 0.0 looks at the previous token, head 1.0 does induction. Head 0.1 looks three back, head
     1.1 at earlier occurrences of its own token; nothing uses what they add to the stream.
 
     Args:
-        noise: standard deviation of the noise added to every weight of a head.
-        seed: of the noise and of the two useless heads' outputs.
+        seed: of the two useless heads' outputs and of the noise in every weight of a head, whose
+            standard deviation is 0.003.
 
     Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021): the circuit.
     """
@@ -69,5 +69,5 @@ def programmed_model(noise: float = 0.003, seed: int = 0) -> AttentionOnlyDecode
         attention.W_V.weight[idle, TOKEN] = one
         attention.W_O.weight[:, idle] = 0.02 * torch.randn(D_MODEL, V)
         for part in attention.parameters():
-            part += noise * torch.randn_like(part)
+            part += 0.003 * torch.randn_like(part)
     return model

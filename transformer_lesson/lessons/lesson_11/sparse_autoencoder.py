@@ -36,21 +36,16 @@ class SparseAutoencoder(nn.Module):
 
 
 def train_sparse_autoencoder(
-    vectors: Float[Tensor, "n d_model"],
-    n_features: int = 512,
-    k: int = 8,
-    seed: int = 0,
-    steps: int = 1000,
+    vectors: Float[Tensor, "n d_model"], n_features: int, k: int = 8, steps: int = 1000
 ) -> SparseAutoencoder:
     """Return an autoencoder trained to reconstruct these vectors from few features each.
 
     Args:
         vectors: centered and scaled so that their mean length is about 1.
         n_features, k: of the autoencoder.
-        seed: of weights and batches.
         steps: of Adam, 512 vectors each.
     """
-    torch.manual_seed(seed)
+    torch.manual_seed(0)
     autoencoder = SparseAutoencoder(vectors.size(1), n_features, k)
     optimizer = torch.optim.Adam(autoencoder.parameters(), lr=2e-3)
     for _ in range(steps):

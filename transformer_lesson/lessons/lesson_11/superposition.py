@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+FEATURES = 5
+
 
 class Squeezed(NamedTuple):
     """A trained toy: each feature's direction, the biases, and the last loss."""
@@ -23,18 +25,14 @@ class Squeezed(NamedTuple):
         return int((self.W.norm(dim=1) > 0.5).sum())
 
 
-def squeeze(
-    density: float, n_features: int = 5, n_dimensions: int = 2, seed: int = 0, steps: int = 1500
-) -> Squeezed:
-    """Train x' = ReLU(x W W^T + b) to reconstruct x through fewer numbers than x has.
+def squeeze(density: float, seed: int = 0, steps: int = 1500) -> Squeezed:
+    """Train x' = ReLU(x W W^T + b) to reconstruct five numbers x through two.
 
     Each feature is active, uniform in [0, 1], for a share of the time, and 0 otherwise. Feature i
     has weight 0.9^i in the loss, the mean of 0.9^i (x_i - x'_i)^2.
 
     Args:
         density: the share of the time in which a feature is active, over 0 and at most 1.
-        n_features: numbers to store.
-        n_dimensions: numbers to store them in.
         seed: of weights and examples.
         steps: of Adam, 512 examples each.
 
@@ -46,12 +44,12 @@ def squeeze(
     if not 0 < density <= 1:
         raise ValueError(f"density is {density}, but a share of the time is over 0, at most 1.")
     generator = torch.Generator().manual_seed(seed)
-    W = nn.Parameter(0.5 * torch.randn(n_features, n_dimensions, generator=generator))
-    b = nn.Parameter(torch.zeros(n_features))
-    importance = 0.9 ** torch.arange(n_features)
+    W = nn.Parameter(0.5 * torch.randn(FEATURES, 2, generator=generator))
+    b = nn.Parameter(torch.zeros(FEATURES))
+    importance = 0.9 ** torch.arange(FEATURES)
     optimizer = torch.optim.Adam([W, b], lr=0.01)
     for _ in range(steps):
-        sizes, chances = torch.rand(2, 512, n_features, generator=generator)
+        sizes, chances = torch.rand(2, 512, FEATURES, generator=generator)
         x = sizes * (chances < density)  # (batch, feature)
         given_back = torch.relu(x @ W @ W.T + b)
         loss = (importance * (x - given_back).square()).mean()

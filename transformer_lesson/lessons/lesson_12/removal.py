@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from transformer_lesson.intervals import student
 from transformer_lesson.lessons.lesson_12.answer_explorer import Measure
 from transformer_lesson.model.hooks import record
-from transformer_lesson.model.masks import target_mask
+from transformer_lesson.model.masks import target_masks
 from transformer_lesson.stored import read_stored
 from transformer_lesson.text import manual
 from transformer_lesson.text.pretrained import chat_prompt
@@ -211,7 +211,7 @@ class Runs:
 
     def _from(self, block: int, ids: Tensor, x: Tensor) -> Iterator[Tensor]:
         """Yield the stream before each block from this one on, and after the last."""
-        mask = target_mask(ids, self.model.config)
+        mask = target_masks(ids, self.model.config)[0]
         for layer in self.model.decoder[block:]:
             yield x
             x = layer(x, mask)
@@ -248,9 +248,9 @@ class Runs:
         return F.cross_entropy(logits.mT, self.labels[text][:, first:]).item()
 
 
-def heads(n_blocks: int = 30, n_heads: int = 9) -> list[Part]:
-    """Return every head of a model, block after block; by default SmolLM2's."""
-    return [Part(i, j) for i in range(n_blocks) for j in range(n_heads)]
+def heads() -> list[Part]:
+    """Return every head of SmolLM2, block after block."""
+    return [Part(i, j) for i in range(30) for j in range(9)]
 
 
 @cache

@@ -8,7 +8,9 @@ import torch
 
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure, name_lines
 from transformer_lesson.files import printable
-from transformer_lesson.lessons.lesson_13.since_2017 import verdict
+from transformer_lesson.lessons.lesson_13.gemma import RUN, WINDOW
+from transformer_lesson.lessons.lesson_13.longer import READ
+from transformer_lesson.lessons.lesson_13.since_2017 import LENGTH, verdict
 
 NATS = "nats per character"
 FOUND = {"lower loss": COLORS[2], "higher loss": COLORS[1], "inside the noise": "#777777"}
@@ -75,33 +77,29 @@ def by_rate(title: str, runs: Mapping[str, Mapping[float, Sequence[float]]]) -> 
     return picture
 
 
-def along_a_text(
-    title: str, runs: Mapping[str, Sequence[Sequence[float]]], learned: int = 64, read: int = 256
-) -> Figure:
+def along_a_text(title: str, runs: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """Return the loss along a text, the mean over seeds and their range.
 
     Args:
         title: the claim that the figure supports.
         runs: by way of reading, one list of losses per seed, at equal distances along the text.
-        learned: the length of training texts in characters.
-        read: the length of this text.
     """
     picture, axes = figure(title, "", 8.2, 3.5)
     picture.subplots_adjust(right=0.71)
-    axes.axvspan(0, learned, color=COLORS[5], alpha=0.15, lw=0)
+    axes.axvspan(0, LENGTH, color=COLORS[5], alpha=0.15, lw=0)
     details = []
     for i, (name, seeds) in enumerate(runs.items()):
         columns = list(zip(*seeds, strict=True))
         means, color = [*map(fmean, columns)], COLORS[i % len(COLORS)]
-        middles = [read / len(columns) * (j + 0.5) for j in range(len(columns))]
+        middles = [READ / len(columns) * (j + 0.5) for j in range(len(columns))]
         axes.fill_between(middles, [*map(min, columns)], [*map(max, columns)], color=color,
                           alpha=0.15, lw=0)  # fmt: skip
         axes.plot(middles, means, STYLES[i % 4] + "o", ms=4, color=color, label=printable(name))
         details.append(f"{name}: {', '.join(f'{mean:.1f}' for mean in means)}")
-    picture.alt = f"Losses along {read} characters. {'; '.join(details)}."
-    axes.set(xlabel="position in the text, in characters", ylabel=NATS, xlim=(0, read))
-    axes.set_xticks(range(0, read + 1, learned // 2))
-    axes.text(learned / 2, 0.97, "learned on", transform=axes.get_xaxis_transform(), ha="center",
+    picture.alt = f"Losses along {READ} characters. {'; '.join(details)}."
+    axes.set(xlabel="position in the text, in characters", ylabel=NATS, xlim=(0, READ))
+    axes.set_xticks(range(0, READ + 1, LENGTH // 2))
+    axes.text(LENGTH / 2, 0.97, "learned on", transform=axes.get_xaxis_transform(), ha="center",
               va="top", fontsize=9)  # fmt: skip
     axes.grid(axis="y", alpha=0.3)
     name_lines(axes)
@@ -176,40 +174,36 @@ def _by_head(title: str, alt: str, values: torch.Tensor, label: str) -> tuple[Fi
     return picture, axes
 
 
-def by_position(
-    title: str, rises: Mapping[str, Sequence[Sequence[float]]], window: int = 512, run: int = 64
-) -> Figure:
+def by_position(title: str, rises: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """Return how much higher the loss is along texts, for each change of a model.
 
     Args:
         title: the claim that the figure supports.
-        rises: by change and text, the mean rise of each run of tokens.
-        window: where a window begins to hide tokens.
-        run: tokens of a run.
+        rises: by change and text, the mean rise of each run of 64 tokens.
     """
     picture, axes = figure(title, "", 8.2, 3.5)
     picture.subplots_adjust(right=0.71)
     details = []
     for i, (name, texts) in enumerate(rises.items()):
         runs = list(zip(*texts, strict=True))
-        means, middles = [*map(fmean, runs)], [run * (j + 0.5) for j in range(len(runs))]
+        means, middles = [*map(fmean, runs)], [RUN * (j + 0.5) for j in range(len(runs))]
         style = STYLES[i % 4] + "o"
         axes.plot(middles, means, style, ms=4, color=COLORS[i], label=printable(name))
         axes.fill_between(
             middles, [*map(min, runs)], [*map(max, runs)], color=COLORS[i], alpha=0.15
         )
-        near, far = fmean(means[: window // run]), fmean(means[window // run :])
-        details.append(f"{name}: {near:+.2f} up to token {window}, {far:+.2f} after")
-    n_tokens = run * len(runs)
+        near, far = fmean(means[: WINDOW // RUN]), fmean(means[WINDOW // RUN :])
+        details.append(f"{name}: {near:+.2f} up to token {WINDOW}, {far:+.2f} after")
+    n_tokens = RUN * len(runs)
     picture.alt = f"Rise of the loss along {n_tokens} tokens of {len(texts)} texts. " + (
         f"{'; '.join(details)}."
     )
-    axes.text(window, 0.97, "the window begins to hide tokens ", va="top", ha="right", fontsize=9,
+    axes.text(WINDOW, 0.97, "the window begins to hide tokens ", va="top", ha="right", fontsize=9,
               transform=axes.get_xaxis_transform())  # fmt: skip
     axes.set(xlabel="position in the text, in tokens", ylabel="rise in nats per token")
     axes.set_xticks(range(0, n_tokens + 1, 256))
     axes.grid(axis="y", alpha=0.3)
     name_lines(axes)
-    axes.axvline(window, color="black", lw=0.8, ls=":")
+    axes.axvline(WINDOW, color="black", lw=0.8, ls=":")
     axes.axhline(0, color="black", lw=0.8)
     return picture

@@ -184,9 +184,9 @@ def losses(
     return torch.cat(parts)
 
 
-def ids_of(tokenizer: Tokenizer, text: str, n: int = TOKENS) -> Int[Tensor, "1 n"]:
-    """Return `<bos>` and the first n tokens of a text."""
-    return torch.tensor([tokenizer.start(text)[: n + 1]])
+def ids_of(tokenizer: Tokenizer, text: str) -> Int[Tensor, "1 n"]:
+    """Return `<bos>` and the first 768 tokens of a text."""
+    return torch.tensor([tokenizer.start(text)[: TOKENS + 1]])
 
 
 def by_run(token_losses: Float[Tensor, " labels"]) -> list[float]:

@@ -8,8 +8,6 @@ from transformer_lesson.explorables.in_page import PageExplorable, Weights, bare
 
 LENGTH = 256
 """Tokens per window."""
-STRIDE = 64
-"""Tokens between the starts of windows: each quarter of a window reads the same text."""
 
 
 class LengthExplorer(PageExplorable):

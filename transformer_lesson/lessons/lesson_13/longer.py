@@ -116,13 +116,11 @@ def pieces(losses: Float[Tensor, " n"], n: int = FINE) -> list[float]:
     return losses.view(n, -1).mean(1).tolist()
 
 
-def practice(
-    model: DecoderOnlyTransformer, rate: float = 3e-3, steps: int = 30, seed: int = 99
-) -> None:
+def practice(model: DecoderOnlyTransformer, rate: float = 3e-3, steps: int = 30) -> None:
     """Train a model on windows of 256 for a few steps, four windows each: about a second."""
     load_whole("torch._dynamo")  # otherwise loaded at an optimizer's first use
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, fused=True)
-    for batch in islice(WindowBatches(since_2017.text().training, 4, READ, seed=seed), steps):
+    for batch in islice(WindowBatches(since_2017.text().training, 4, READ, seed=99), steps):
         optimizer.zero_grad()
         F.cross_entropy(model(*batch.inputs).mT, batch.labels).backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -1,7 +1,7 @@
 """Build the lessons into one e-book, `dist/transformer-lesson.epub`: `make epub`.
 
-The pages are copied to `build/book-source`, as `tools.site` copies the web site's; Sphinx reads them
-there (see docs/book/conf.py and `tools.book_pages`). Any warning is an error.
+The pages are copied to `build/book-source`, as `tools.site` copies the web site's; Sphinx reads
+them there (see docs/book/conf.py and `tools.book_pages`). Any warning is an error.
 """
 
 import shutil

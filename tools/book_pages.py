@@ -8,7 +8,6 @@ Explorables are their pictures, and formulas are MathML.
 import json
 import re
 from copy import deepcopy
-from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -19,11 +18,11 @@ from nbformat.v4 import new_markdown_cell as markdown
 from pygments.formatters import HtmlFormatter
 from sphinx.builders.epub3 import Epub3Builder
 
-from tools.site_pages import STILLS, RepositoryLinks, describe, display, keep_pictures_apart
+from tools.site_pages import STILLS, RepositoryLinks, describe, keep_pictures_apart
 
 NEEDS_A_KERNEL = re.compile(r"(?:check|inventory|hint)\(|.*\bprogress\(\)", re.DOTALL)
 SOLUTION = re.compile(r"<details><summary>.+?: solution</summary>\n\n(.+)\n\n</details>", re.DOTALL)
-FOLD = re.compile(r"<details[^>]*><summary>(.+?)</summary>\n\n(.*?)\n\n</details>", re.DOTALL)
+FOLD = re.compile(r"<details[^>]*><summary>(.+?)</summary>\s*(.*?)\s*</details>", re.DOTALL)
 MOVES = "*In JupyterLab and on the course's web site, you can move this picture.*"
 PLAINER = {r"\\dots\b": r"\\ldots", r"\\big(?![a-z])": r"\\bigl", r"\\texttt\b": r"\\text"}
 """LaTeX that docutils doesn't know, as LaTeX that it does."""
@@ -78,7 +77,10 @@ def chapter(name: str, cells: list[dict]) -> list[dict]:
         if cell["cell_type"] == "markdown":
             before, *folds = FOLD.split("".join(cell["source"]))
             texts = [before, *folds[2::3]]
-            answers = [f"**{title}**\n\n{text}" for title, text in zip(folds[::3], folds[1::3], strict=True)]
+            answers = [
+                f"**{title}**\n\n{text}"
+                for title, text in zip(folds[::3], folds[1::3], strict=True)
+            ]
             for text, answer in zip(texts, [*answers, ""], strict=True):
                 if text.strip():
                     whole.add(markdown(text))
@@ -133,7 +135,7 @@ def xhtml(element: etree._Element) -> str:
 
 
 def prediction(html: str) -> tuple[str, str]:
-    """Return a prediction's question with its options, and its options with what is said of each."""
+    """Return a prediction's question with its options, and the options with what each gets said."""
     elements = parsed(html)
     question = [one for one in elements if one.tag != "details"]
     asked, answered = etree.Element("ol"), etree.Element("ol")
@@ -164,8 +166,15 @@ def mathml(tex: str, is_block: bool) -> str:
     plainer = tex
     for wanted, known in PLAINER.items():
         plainer = re.sub(wanted, known, plainer)
-    drawn = tex2mathml(plainer, as_block=is_block).replace("&ApplyFunction;", "\N{FUNCTION APPLICATION}")
-    return drawn.replace("<math", f'<math alttext="{escape(tex)}"', 1)
+    drawn = tex2mathml(plainer, as_block=is_block).replace(
+        "&ApplyFunction;", "\N{FUNCTION APPLICATION}"
+    )
+    formula = etree.fromstring(drawn)
+    formula.set("alttext", tex)
+    for named in formula.iterfind(".//{*}msub[{*}munder]"):
+        if named[0].tag.endswith("munder"):
+            named.tag = named[0].tag  # what a brace says stands below it
+    return etree.tostring(formula, encoding="unicode")
 
 
 def leave_out_style(app, pagename: str, templatename: str, context: dict, doctree) -> None:

@@ -48,13 +48,19 @@ class Chapter:
         self.text.append(cell)
         self.ends_with_an_answer = False
 
-    def answer(self, cell: dict) -> None:
-        """Add a cell to the answers: to the last one, if the text has not gone on since."""
+    def answer(self, cell: dict, about: str = "") -> None:
+        """Add a cell to the answers: to the last one, if the text has not gone on since.
+
+        Args:
+            cell: to be added.
+            about: what a new answer is about, where its question says so nowhere else.
+        """
         if not self.ends_with_an_answer:
             self.n_answers += 1
             title = f"Answer {self.n_answers}"
             here, there = (f"{self.name}-{one}-{self.n_answers}" for one in ("question", "answer"))
-            self.text.append(markdown(f"({here})=\n[{title}](#{there})"))
+            link = f"{title}: {about}" if about else title
+            self.text.append(markdown(f"({here})=\n[{link}](#{there})"))
             self.answers.append(markdown(f"({there})=\n**{title}** ([back](#{here}))"))
         self.answers.append(cell)
         self.ends_with_an_answer = True
@@ -76,19 +82,18 @@ def chapter(name: str, cells: list[dict]) -> list[dict]:
     for cell in cells:
         if cell["cell_type"] == "markdown":
             before, *folds = FOLD.split("".join(cell["source"]))
-            texts = [before, *folds[2::3]]
-            answers = [
-                f"**{title}**\n\n{text}"
-                for title, text in zip(folds[::3], folds[1::3], strict=True)
-            ]
-            for text, answer in zip(texts, [*answers, ""], strict=True):
-                if text.strip():
-                    whole.add(markdown(text))
-                if answer:
-                    whole.answer(markdown(answer))
+            add_text(whole, before)
+            for title, text, after in zip(folds[::3], folds[1::3], folds[2::3], strict=True):
+                whole.answer(markdown(f"**{title}**\n\n{text}"), about=title)
+                add_text(whole, after)
         elif not NEEDS_A_KERNEL.match("".join(cell["source"])):
             add_code(whole, cell)
     return whole.cells()
+
+
+def add_text(whole: Chapter, text: str) -> None:
+    if text.strip():
+        whole.add(markdown(text))
 
 
 def add_code(whole: Chapter, cell: dict) -> None:

@@ -115,6 +115,9 @@ def test_every_lesson_is_a_chapter_in_the_sites_order_with_its_sections(pages):
 
     content = pages["content.opf"]
     places = {one.get("id"): one.get("href") for one in content.iterfind(".//{*}item")}
+    assert content.xpath("string(//*[@properties = 'cover-image']/@href)").endswith(
+        "model-flow.png"
+    )
     spine = [places[one.get("idref")] for one in content.iterfind(".//{*}itemref")]
     assert [name for name in spine if name in wanted] == wanted
 

@@ -199,17 +199,19 @@ def write_block(writer, node: nodes.math_block) -> None:
 
 
 class BookBuilder(Epub3Builder):
-    """Sphinx's builder of EPUBs, with two styles of code and a list of the pages with formulas."""
+    """Sphinx's builder of EPUBs, with two styles of code, and files listed with what is in them."""
 
     def build_content(self) -> None:
         """Write the list of the book's files."""
         super().build_content()
         path = Path(self.outdir, "content.opf")
         listed = path.read_text(encoding="utf-8")
-        for name in (name for name in self.files if name.endswith(".xhtml")):
+        for name in (one for one in self.files if one.endswith(".xhtml")):
             page = Path(self.outdir, name).read_text(encoding="utf-8")
-            if held := " ".join(name for mark, name in PROPERTIES.items() if mark in page):
+            if held := " ".join(held for mark, held in PROPERTIES.items() if mark in page):
                 listed = listed.replace(f'href="{name}"', f'href="{name}" properties="{held}"')
+        cover, _ = self.config.epub_cover
+        listed = listed.replace(f'href="{cover}"', f'href="{cover}" properties="cover-image"')
         path.write_text(listed, encoding="utf-8")
 
     def create_pygments_style_file(self) -> None:

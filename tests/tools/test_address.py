@@ -23,7 +23,8 @@ WITHOUT = shutil.ignore_patterns("stills", "images", "__pycache__")
 GITHUB, PLACE = "https://github.com/club/course", "https://git.example.org/club/course"
 everything = pytest.mark.everything
 TO_A_REPOSITORY = re.compile(
-    r"git\+https|git clone [^`\n]*https|mybinder\.org|colab\.research|codespaces\.new|transformer-lesson/"
+    r"git\+https|git clone [^`\n]*https|mybinder\.org|colab\.research|codespaces\.new|"
+    r"transformer-lesson/"
 )
 
 

@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-tests lab my-lessons wheel weights test test-everything test-release check test-oldest lock notebooks \
-	redraw handout grade pictures bench bench-gpu site address clean
+	redraw handout grade pictures bench bench-gpu site epub address clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -142,6 +142,9 @@ address: setup ## write where `git remote` says that the repository is, at publi
 
 site: setup-tests ## build the web site into site/, from the lessons as they are stored (ZIP=1: and pack it)
 	@$(RUN) tools.site $(if $(ZIP),--zip)
+
+epub: setup-tests ## build dist/transformer-lesson.epub, the lessons as one book for reading
+	@$(RUN) tools.book
 
 clean: ## remove .venv and every cache
 	rm -rf .venv .venv-oldest site site.zip build dist .pytest_cache .ruff_cache .hypothesis *.egg-info

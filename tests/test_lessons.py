@@ -28,20 +28,34 @@ DIG_DEEPER = re.compile("#+ Dig deeper")
 EXERCISE_MINUTES = re.compile(r"^### Exercise \d.*\((\d+) minutes?\)$", re.MULTILINE)
 
 
-def test_every_notebook_is_listed_in_order_and_has_its_row_in_the_readme():
+def test_every_notebook_is_listed_in_order_and_has_its_row():
     for listed, folder in ((LESSONS, "."), (DEEPER, "deeper")):
         places = [place_of(path) for path in PATHS if place_of(path).parent == Path(folder)]
         assert [place.as_posix() for place in places] == sorted(one.file for one in listed.values())
     assert [one.lesson for one in DEEPER.values()] == sorted(one.lesson for one in DEEPER.values())
-    rows = [(number, one) for number, one in LESSONS.items()]
-    rows += [(one.lesson, one) for one in DEEPER.values()]
+    deeper = [(one.lesson, one) for one in DEEPER.values()]
+    for page, to, listed in (("README.md", "", LESSONS.items()), ("docs/deeper.md", "../", deeper)):
+        assert re.findall(r"^\| \[.*\]\(.*\.ipynb\).*$", read(page), re.MULTILINE) == [
+            f"| [{number} {one.title}]({to}notebooks/{one.file}) | {one.question} | {one.minutes} |"
+            for number, one in listed
+        ]
+
+
+def test_the_readme_is_short_and_says_truly_how_long_things_take():
     readme = read("README.md")
-    assert re.findall(r"^\| \[.*\]\(notebooks/.*$", readme, re.MULTILINE) == [
-        f"| [{number} {one.title}](notebooks/{one.file}) | {one.question} | {one.minutes} |"
-        for number, one in rows
-    ]
-    hours = sum(one.minutes for one in LESSONS.values()) / 60
-    assert f"About {hours:.0f} hours in all" in readme
+    assert len(readme.splitlines()) <= 130
+    for last, reached in (("07", "you have written"), ("10", "a GPT"), ("17", "you have found")):
+        minutes = sum(one.minutes for number, one in LESSONS.items() if number <= last)
+        assert f"**After {minutes / 60:.0f} hours** {reached}" in readme
+    assert f"About {minutes / 60:.0f} hours in all" in readme
+    start = cells(lesson("00"))
+    code = [source(cell) for cell in start if cell["cell_type"] == "code"]
+    assert (
+        "TranslationPlayground(" in code[0] and "**In the first cell** you change a word" in readme
+    )
+    (first,) = [i for i, cell in enumerate(start) if EXERCISE_MINUTES.search(source(cell))]
+    (minutes,) = re.findall(r"After (\d+)\s+minutes you write the loop", readme)
+    assert abs(minutes_of(lesson("00"), end=first) - int(minutes)) <= 1
 
 
 @each_lesson
@@ -168,11 +182,15 @@ def test_what_explains_an_answer_is_as_shut_as_the_answer(number):
     assert wrong == []
 
 
-def minutes_of(path: Path) -> float:
+def minutes_of(path: Path, end: int | None = None) -> float:
     """How long a learner needs for a notebook up to what it calls *Dig deeper*: reading all of it,
     and the code that is not folded. Readers who timed themselves took about as long.
+
+    Args:
+        path: of the notebook.
+        end: the cell before which to stop, by default none.
     """
-    all_cells, spent = cells(path), 0.0
+    all_cells, spent = cells(path)[:end], 0.0
     ends = [i for i, cell in enumerate(all_cells) if DIG_DEEPER.match(source(cell))]
     for cell in all_cells[: ends[0]] if ends else all_cells:
         text = source(cell)

@@ -25,12 +25,18 @@ PAGES = (
 )
 
 
-def stage(source: Path) -> None:
-    """Copy the pages that changed, and remove those that are gone."""
-    paths = [*lesson_files(ROOT), *(path for glob in PAGES for path in ROOT.glob(glob))]
+def stage(source: Path, globs: tuple[str, ...] = PAGES, own: str = "docs/site") -> None:
+    """Copy the pages that changed, and remove those that are gone.
+
+    Args:
+        source: the folder to which they are copied.
+        globs: of the repository's pages, besides lessons.
+        own: the folder with further pages, which is left out of their paths.
+    """
+    paths = [*lesson_files(ROOT), *(path for glob in globs for path in ROOT.glob(glob))]
     pages = {path.relative_to(ROOT): path for path in paths}
-    site_paths = [*ROOT.glob("docs/site/**/*.md"), *ROOT.glob("docs/site/**/*.rst")]
-    pages |= {path.relative_to(ROOT / "docs/site"): path for path in site_paths}
+    own_paths = [*ROOT.glob(f"{own}/**/*.md"), *ROOT.glob(f"{own}/**/*.rst")]
+    pages |= {path.relative_to(ROOT / own): path for path in own_paths}
     for name, path in pages.items():
         staged = source / name
         staged.parent.mkdir(parents=True, exist_ok=True)

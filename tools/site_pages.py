@@ -159,10 +159,15 @@ def enliven(cell: dict, stored: Path) -> None:
             still = json.loads(stored.read_text(encoding="utf-8"))
             outputs.append(display(still_as_html(still)))
         else:
-            alt = output["metadata"]["image/png"]["alt"]
-            cell["metadata"].setdefault("mystnb", {})["image"] = {"alt": alt}
+            describe(cell, output)
             outputs.append(output)
     cell["outputs"] = outputs
+
+
+def describe(cell: dict, output: dict) -> None:
+    """Give a cell's picture its text alternative, where MyST-NB looks for it."""
+    alt = output["metadata"]["image/png"]["alt"]
+    cell["metadata"].setdefault("mystnb", {})["image"] = {"alt": alt}
 
 
 def fold_cells(cells: list[dict]) -> None:

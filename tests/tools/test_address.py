@@ -26,7 +26,7 @@ WITHOUT = shutil.ignore_patterns("stills", "images", "__pycache__")
 GITHUB, PLACE = "https://github.com/club/course", "https://git.example.org/club/course"
 everything = pytest.mark.everything
 TO_A_REPOSITORY = re.compile(
-    r"git\+https|git clone|mybinder\.org|colab\.research|kaggle\.com|codespaces\.new"
+    r"git\+https|git clone [^`\n]*https|mybinder\.org|colab\.research|kaggle\.com|codespaces\.new"
     r"|transformer-lesson/"
 )
 

@@ -64,7 +64,7 @@ def test_a_learner_gets_the_versions_that_were_tested_and_no_tools_for_tests_and
     assert exact.items() <= {name: version(pin) for name, pin in PINS.items()}.items()
     tools = {canonicalize_name(Requirement(text).name) for text in EXTRAS["dev"] + EXTRAS["site"]}
     # By JupyterLab, sacrebleu and bertviz.
-    needed = {"jupyter-client", "lxml", "nbclient", "psutil", "pyyaml", "sentencepiece"}
+    needed = {"jupyter-client", "lxml", "nbclient", "psutil", "pygments", "pyyaml", "sentencepiece"}
     assert tools & set(learners) <= needed
 
 

@@ -106,7 +106,7 @@ def _judge(
     n, prefix = len(seen), patient.given.prefix
     later, earlier = _below(seen, prefix), _above(seen)
     told = "Each token was changed in turn."
-    if whole and not seen.diagonal()[1:].any() and not _shifts_itself(patient, texts):
+    if whole and not seen.diagonal()[1:].any() and not shifts_itself(patient, texts):
         yield Finding("blind_to_self", told, "None moves its own output.", picture=_grid(seen))
     if whole and not earlier.any() and not later.any():
         yield Finding("blind_to_past", told, "None moves a later output.", picture=_grid(seen))
@@ -142,7 +142,7 @@ def _judge(
     yield Finding(code, f"Token {j} was changed.", moved, where, _grid(seen), level)
 
 
-def _shifts_itself(patient: Patient, texts: Ids) -> bool:
+def shifts_itself(patient: Patient, texts: Ids) -> bool:
     """Whether tables read other ids than the text's: a forward that moves its labels by one.
 
     A mask that hides the diagonal leaves the ids as they are.

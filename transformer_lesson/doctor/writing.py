@@ -9,6 +9,7 @@ from torch import Tensor
 from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
 from transformer_lesson.doctor.tensors import differ, gap
+from transformer_lesson.doctor.visibility import shifts_itself
 
 PROMPTS = 24
 NEW = 4
@@ -115,8 +116,11 @@ def _against_forward(patient: Patient, texts: Ids, written: Tensor) -> Iterator[
 
 def _drifts(patient: Patient, texts: Ids, written: Tensor) -> int | None:
     """Return the first new token that forward finds less likely than another, or `None`."""
-    whole = torch.cat([texts[-1], written], 1)
-    logits = patient.logits(*texts[:-1], whole)[:, texts[-1].shape[1] - 1 : -1]
+    whole, first = torch.cat([texts[-1], written], 1), texts[-1].shape[1] - 1
+    if shifts_itself(patient, (*texts[:-1], whole)):  # it reads a start and all but the last
+        logits = patient.logits(*texts[:-1], whole[:, 1:].contiguous())[:, first:]
+    else:
+        logits = patient.logits(*texts[:-1], whole)[:, first:-1]
     ended = torch.isin(written, torch.tensor(sorted(patient.special))).cumsum(1) > 0
     off = (logits.argmax(-1) != written) & ~ended
     return int(off.any(0).nonzero()[0]) if bool(off.any()) else None

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.explorables.shown import Shown, assert_agree, assert_refused, lines
+from tests.explorables.shown import Shown, assert_agree, assert_refused, lines, same_numbers
 from tests.explorables.tiny_models import language_model, translator
 from tests.parity import randomized, small_config
 from transformer_lesson.explorables import AnswerExplorer
@@ -139,6 +139,9 @@ def check(page: Shown, *given) -> Step:
     own = f"token {step.at + 1} of the answer, {step.word(step.before)}: {p}"
     assert_agree([told[step.at], *told[step.n :]], [own, *step.told()])
     assert_agree([shown["title"]], [step.title()])
+    drawn = [f"{one:.2f}" for one in step.own if one >= 0.005]
+    runs = zip(*(shown["written"][k:] for k in range(len(drawn))), strict=False)
+    assert any(all(map(same_numbers, run, drawn)) for run in runs), drawn
     return step
 
 

@@ -208,6 +208,7 @@ def test_gemma_is_here_within_ten_seconds_of_the_processor():
     assert float(done.stdout) < 10
 
 
+@pytest.mark.everything
 @needs_weights("Gemma")
 def test_gemma_continues_a_list(gemma):
     model, words = gemma

@@ -132,7 +132,7 @@ def by_first_position(
             )
         axes.set(ylim=(0, 1.02), xlabel="position of the first word")
         axes.set_title(name, fontsize=10, pad=18)
-    panels[0].set_ylabel("forwards or backwards: share right")
+    panels[0].set_ylabel("share right")
     note = "line: one run; dots: two more; 95 % intervals: ± 0.07 at most"
     picture.text(0.98, 0.02, note, color=gray, fontsize=9, ha="right")
     panels[-1].text(80, 0.44, "guessing", color=gray, fontsize=9, ha="right")

@@ -188,7 +188,8 @@ function drawPairDials(group, pairs, width, top) {
   const room = width / columns, radius = Math.min(27, room / 2 - 6), high = 2 * radius + 40;
   const x = ({ j }) => room * ((j % columns) + 0.5);
   const y = ({ j }) => top + 22 + radius + high * Math.floor(j / columns);
-  const heading = width < 620 ? "angles between two tokens: met in training, new" :
+  const heading = width < 300 ? "angles: met in training, new" :
+    width < 620 ? "angles between two tokens: met in training, new" :
     "angles between two tokens, pair by pair: blue ones were met in training, orange ones are new";
   put.text(group, "heading", [[heading, 0, top + 8, "small"]]);
   put.circle(group, "dials", pairs, (pair) => ({

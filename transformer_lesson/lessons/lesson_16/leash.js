@@ -97,7 +97,8 @@ function drawLeashChart(group, all, quantity, { left, right, tall, across, until
 // What lies over the truth's chart: a note while it is hidden, then your stop and the best one.
 function drawLeashMarks(group, all, { top }, { left, right, tall, across }) {
   const { shown, points, chosen, end, best } = all, up = (value) => top + tall * (1 - value);
-  const hidden = shown ? [] : ["hidden until you press “Stop here”"];
+  const until = right - left < 250 ? "you stop" : "you press “Stop here”";
+  const hidden = shown ? [] : [`hidden until ${until}`];
   put.text(group, "hidden", hidden, (text) =>
     [text, (left + right) / 2, top + tall / 2 + 5, "middle halo"]);
   const marks = shown ? [["you", chosen, end], ["best", ...best]] : [];

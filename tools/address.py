@@ -44,8 +44,9 @@ if "google.colab" in sys.modules or "KAGGLE_KERNEL_RUN_TYPE" in os.environ:
         with suppress(PackageNotFoundError):
             needed[i] = f"{{name}}=={{version(name)}}"  # what is here stays
     pip = [sys.executable, "-m", "pip", "install", "--quiet"]
-    course = ["--no-deps", "{alone}", "transformer_lesson @ git+{address}"]
-    if any(subprocess.run([*pip, *words]).returncode for words in (needed, course)):
+    course = "transformer_lesson @ git+{address}"
+    ways = needed, ["--no-deps", "{alone}", course]
+    if any(subprocess.run([*pip, *packages]).returncode for packages in ways):
         print("Look at pip's last line. On Kaggle, first switch on Internet in the settings.")
     else:
         print("The course is installed: go on with the next cell.")'''

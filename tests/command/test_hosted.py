@@ -32,7 +32,7 @@ filelock==3.20.3 huggingface-hub==1.4.0 ipykernel==6.17.1 ipython==7.34.0 ipywid
 jupyter-client==7.4.9 matplotlib==3.10.0 numpy==2.0.2 packaging==26.0 pillow==11.3.0
 safetensors==0.7.0 tokenizers==0.22.2 tqdm==4.67.3 traitlets==5.7.1 transformers==5.0.0
 """.split()
-"""Some of what Colab brings, in 2026."""
+"""Some of what Colab brought in 2026, beside torch 2.9.0."""
 KAGGLE = """
 anywidget==0.9.21 filelock==3.25.2 huggingface-hub==1.10.1 ipython==7.34.0 ipywidgets==8.1.5
 matplotlib==3.10.0 mpld3==0.5.12 numpy==2.4.6 packaging==26.0 pillow==11.3.0 safetensors==0.7.0
@@ -60,7 +60,7 @@ assert not report.urgent and report.remedy("pip") == ("", "")
 """
 
 
-@pytest.mark.parametrize("host", [COLAB, KAGGLE], ids=["Colab", "Kaggle"])
+@pytest.mark.parametrize("host", [[*COLAB, "torch==2.9.0"], KAGGLE], ids=["Colab", "Kaggle"])
 def test_the_ranges_admit_what_they_bring(host):
     *core, _ = PROJECT["dependencies"]
     lessons = map(Requirement, [*core, *PROJECT["optional-dependencies"]["lessons"]])

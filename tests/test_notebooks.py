@@ -61,19 +61,41 @@ def test_an_interrupt_cannot_cut_what_optimizers_load_in_two(path):
 
 @each_notebook
 def test_every_cell_is_held_to_the_rules_and_learners_have_their_tools(path):
-    """Ruff leaves out a cell that begins with `%%`: here it gets all."""
+    copy = without_magic(path)
+    code = "\n".join(source(cell) for cell in copy["cells"] if cell["cell_type"] == "code")
+    used = [name for name, imported in TOOLS.items() if f"\n{imported}\n" in f"\n{code}"]
+    for command in (["check"], ["format", "--check"]):
+        assert ruff(copy, path, *command).returncode == 0, command
+    exercises = "\ncheck(" in code and path.name[:2] not in ("00", "14")
+    assert not exercises or used == [*TOOLS], "learners write with these names, too"
+
+
+@each_notebook
+def test_what_is_imported_is_used_or_named_for_the_learner(path):
+    found = ruff(
+        without_magic(path), path, "check", "--isolated", "--select=F401", "--output-format=json"
+    )
+    unused = {
+        re.split(r"[. ]", one["message"].split("`")[1])[-1] for one in json.loads(found.stdout)
+    }
+    text = "\n".join(map(source, cells(path, "markdown")))
+    assert [
+        one for one in unused - {*TOOLS, "functional"} if not re.search(rf"\b{one}\b", text)
+    ] == []
+
+
+def without_magic(path):
+    """Return a notebook in which no cell begins with `%%`: ruff leaves such cells out."""
     copy = json.loads(path.read_text(encoding="utf-8"))
     for cell in copy["cells"]:
         if cell["cell_type"] == "code":
             cell["source"] = re.sub(r"^%%needs .*\n", "", source(cell))
-    code = "\n".join(source(cell) for cell in copy["cells"] if cell["cell_type"] == "code")
-    used = [name for name, imported in TOOLS.items() if f"\n{imported}\n" in f"\n{code}"]
-    for command in (["check"], ["format", "--check"]):
-        asked = [find_ruff_bin(), *command, "--no-cache", "--stdin-filename", str(path), "-"]
-        ran = subprocess.run(asked, input=json.dumps(copy), text=True)
-        assert ran.returncode == 0, command
-    exercises = "\ncheck(" in code and path.name[:2] not in ("00", "14")
-    assert not exercises or used == [*TOOLS], "learners write with these names, too"
+    return copy
+
+
+def ruff(copy, path, *command):
+    asked = [find_ruff_bin(), *command, "--no-cache", "--stdin-filename", str(path), "-"]
+    return subprocess.run(asked, input=json.dumps(copy), text=True, stdout=subprocess.PIPE)
 
 
 @each_notebook

@@ -97,7 +97,7 @@ def test_the_answer_explorer_takes_it(name):
 @torch.no_grad()
 def test_a_heads_matrices_give_its_scores_and_what_it_hands_on(family):
     name, model = family
-    attention, number = heads_of(model)[-1]
+    attention, number = heads_of(model)[-2]
     layer = copy.deepcopy(model.get_submodule(attention))
     n = layer.W_Q.in_features
     for projection in (layer.W_Q, layer.W_K, layer.W_V, layer.W_O):

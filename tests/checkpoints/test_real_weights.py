@@ -17,6 +17,7 @@ from transformer_lesson.checkpoints.llama_cpp import our_name, read_tokenizer
 from transformer_lesson.checkpoints.weights import COURSE, weights
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
 from transformer_lesson.generation import generate
+from transformer_lesson.text.chat_templates import template_prompt
 from transformer_lesson.text.pretrained import PretrainedTokenizer, chat_prompt
 
 pytestmark = pytest.mark.slow
@@ -76,6 +77,7 @@ def test_the_chat_is_the_one_that_the_file_describes(words):
         expected = theirs.apply_chat_template(told, add_generation_prompt=True)
         spoken = messages if messages[0][0] == "system" else [QUESTION[0], *messages]
         assert chat_prompt(words, spoken) == expected["input_ids"]
+        assert template_prompt(words, messages) == expected["input_ids"]
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,18 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from tests.stored_lessons import PATHS as LESSONS
-from tests.stored_lessons import ROOT, cells, each_notebook
+from tests.stored_lessons import ROOT, cells, each_notebook, read
 from tools import site, site_pages
+from tools.address import install_cell
 from tools.execute_notebooks import STILL, store_stills, take_stills
 from tools.site_docstrings import as_restructured
-from tools.site_pages import fold_cells
+from tools.site_pages import fold_cells, read_page
 from transformer_lesson import explorables
 from transformer_lesson.checkpoints.translator import TRANSLATOR
 from transformer_lesson.figures.attention_view.drawings import MIME
@@ -156,3 +158,13 @@ def test_what_jupyterlab_folds_is_folded_on_the_page_under_a_name_of_its_own():
     assert prompts == [None, *(f"Show {name}" for name in folds), None, None]
     tags = [cell["metadata"].get("tags") for cell in cells]
     assert tags == [None, *[["hide-input"]] * 3, *[["hide-cell"]] * 4, None, None]
+
+
+def test_the_cell_for_colab_and_kaggle_is_not_on_the_page():
+    lesson = json.loads(read("notebooks/03_attention.ipynb"))
+    ids = [cell["id"] for cell in lesson["cells"]]
+    lesson["cells"].insert(1, install_cell("https://github.com/club/course"))
+    env = SimpleNamespace(doc2path=lambda name: f"{name}.ipynb", note_dependency=print)
+    source = [json.dumps(lesson)]
+    read_page(SimpleNamespace(env=env), "notebooks/03_attention", source)
+    assert [cell["id"] for cell in json.loads(source[0])["cells"]] == ids

@@ -2,13 +2,15 @@
 
 import pytest
 
-from tests.exercises.notebook import ATTENTION, MASK, SCORES, Notebook, solved
+from tests.exercises.notebook import ATTENTION, IMPORTS, MASK, SCORES, Notebook, solved
 from transformer_lesson import mine
 from transformer_lesson.explorables import ModelFlow
 from transformer_lesson.mine import PARTS
 from transformer_lesson.mine.lines import as_ids, line_at, shown_values
 from transformer_lesson.mine.side_by_side import translator
 
+SDPA = "scaled_dot_product_attention"
+OURS = f"split_heads, {SDPA}"
 EINSUM = """def attention_scores(asks, offers):
     # in one go
     return torch.einsum("...qd, ...kd -> ...qk", asks, offers) / asks.shape[-1] ** 0.5
@@ -69,19 +71,13 @@ def test_without_a_function_of_theirs_nothing_is_shown(folder):
 
 
 def test_ours_and_what_only_calls_ours_have_no_line(folder):
-    Notebook().keep(
-        "scaled_dot_product_attention",
-        ATTENTION.replace("attention_scores", "(lambda Q, K: Q @ K.mT / Q.size(-1) ** 0.5)"),
-    )
-    assert of(3)["scores"] == (
-        "scaled_dot_product_attention",
-        2,
-        "scores = (lambda Q, K: Q @ K.mT / Q.size(-1) ** 0.5)(Q, K)",
-    )
+    notebook = Notebook(f"{IMPORTS}\nfrom transformer_lesson.model.attention import {OURS}\n")
+    notebook.keep("cross_attention", solved("cross_attention"))
+    assert of(5) == {}
+    scores = "(lambda Q, K: Q @ K.mT / Q.size(-1) ** 0.5)"
+    Notebook().keep(SDPA, ATTENTION.replace("attention_scores", scores))
+    assert of(3)["scores"] == (SDPA, 2, f"scores = {scores}(Q, K)")
     assert set(of(4)) == {"scores", "weights", "sum"} and of(2) == of(6) == of(7) == {}
-    notebook = Notebook()
-    notebook.keep("cross_attention", solved("cross_attention"))  # calls theirs
-    assert {function for function, *_ in of(5).values()} == {"scaled_dot_product_attention"}
 
 
 def test_einsum_other_names_and_a_helper(folder):

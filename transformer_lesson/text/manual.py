@@ -1,17 +1,18 @@
-"""CPython's own manual: real English that every Python brings with it, no download needed.
+"""CPython's own manual: real English, some 465,000 characters.
 
-`pydoc_data.topics` holds what `help("while")` prints: 79 topics, about half a million characters.
-It was written for a terminal, so most of this module finds the prose between titles, tables,
-grammar rules and code.
-
-The manual differs a little from Python to Python. `EXAMPLES` holds sentences that
-are the same on all of them, so a lesson that prints them prints the same everywhere.
+It is what `help("while")` prints, by topic, in CPython 3.11.7. Each Python has another edition, so
+this one is stored: a model that reads it learns the same everywhere. It was written for a terminal,
+so most of this module finds the prose between titles, tables, grammar rules and code.
 """
 
+import gzip
+import json
 import re
 from functools import cache
-from pydoc_data.topics import topics as raw_topics
+from pathlib import Path
 from typing import NamedTuple
+
+STORED = Path(__file__).with_name("manual.json.gz")  # `topics` of pydoc_data.topics, as JSON
 
 # About a tenth of the manual, from every part of the alphabet. These share no passage of 100
 # characters with another topic; many others do ("specialnames" repeats most of "customization").
@@ -66,7 +67,8 @@ class Split(NamedTuple):
 
 @cache
 def _topics() -> dict[str, str]:
-    return {name: raw_topics[name].translate(_PLAIN) for name in sorted(raw_topics)}
+    stored = json.loads(gzip.decompress(STORED.read_bytes()))
+    return {name: stored[name].translate(_PLAIN) for name in sorted(stored)}
 
 
 def topics() -> dict[str, str]:

@@ -12,6 +12,7 @@ from transformer_lesson.files import printable
 SIGNS = {
     "passed": ("✓", "#009E73"),
     "failed": ("✗", "#D55E00"),
+    "half done": ("◐", "#E69F00"),
     "not attempted": ("○", "#888888"),
 }
 
@@ -54,7 +55,7 @@ class Report:
 
     Args:
         name: the exercise.
-        status: "passed", "failed" or "not attempted".
+        status: "passed", "failed", "half done" or "not attempted".
         message: plain text whose first line is a sentence.
         mistake: the mistake's name, if it is a known one.
         fold: makes the foldable part; called when a notebook shows the report.

@@ -159,7 +159,8 @@ class Unknown:
                 for name, kind in UNLIKE_TRAINED.items()
             ]
         lines.append(_what_next(holds, usual[2], broken is not None, place is not None))
-        return self._report("passed" if holds and place is not None else "failed", "\n".join(lines))
+        status = "failed" if not holds else "half done" if place is None else "passed"
+        return self._report(status, "\n".join(lines))
 
     def _report(self, status: str, text: str) -> Report:
         return Report(f"unknown {self.number}", status, text)

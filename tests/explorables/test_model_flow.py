@@ -62,7 +62,7 @@ def test_the_whole_shows_the_next_word_its_share_and_where_the_newest_word_looks
         told, lines("“{}” gets {:.2f} of the attention", zip(read, shares.tolist(), strict=True))
     )
     (looks,) = [words for words in page.told() if "looks most" in words]
-    assert_agree([looks], [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}"])
+    assert_agree([looks], [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}, mean of 8 heads"])
     assert percent(share) in page.written() and f"“{next_}” ({percent(share)})" in page.title
     assert all(word in page.title for word in wrote[1:])
     likely = ", ".join(f"“{token(i)}” ({run.values['probabilities'][0, i]:.3f})" for i in best)
@@ -100,7 +100,7 @@ def test_every_score_weight_and_share_of_a_value_is_that_of_the_packages_model(s
         taken = [(keys[j], share) for j, share in enumerate(weights[row].tolist()) if share >= 0.02]
         assert_agree(values, lines("it takes {1:.3f} of the value of “{0}”", taken))
         most = first_largest(weights[row])
-        looks = f"“{queries[row]}” looks most at “{keys[most]}” ({weights[row, most]:.2f})"
+        looks = f"“{queries[row]}” looks most at “{keys[most]}” ({weights[row, most]:.2f} in head {head})"
         assert looks in shown["title"]
 
 

@@ -12,6 +12,7 @@ import { fromLargest } from "./ranking.js";
 import { modelOf } from "./weights.js";
 
 const ATTENTION = [3, 4, 5], WARM = 7; // the stops that have rows, and the one with a temperature
+const PULSE = 1200; // milliseconds
 
 export const ModelFlow = (view) => frame(view, {
   name: "Model flow",
@@ -33,10 +34,10 @@ function flowControls(make, page) {
     tour.scrollLeft = (tour.querySelector("[aria-pressed=true]")?.offsetLeft ?? 0) - 100;
   });
   return [
-    tour,
+    tour, on,
     make.text("Text", "text", { size: 26 }),
     make.slider("Written", "written", most),
-    make.play("written", most, 1200), on,
+    make.play("written", most, 2200, "Write on"),
     shownWhile(page, "stop", ATTENTION, make.number("Row", "row",
       () => [0, (page.look?.queries?.length ?? 1) - 1], () => page.look?.row ?? 0)),
     shownWhile(page, "stop", WARM, warm)];
@@ -57,7 +58,7 @@ function drawFlow(state, page, loaded) {
   state = { ...state, row: rowOf(page, flow, state) };
   const last = Math.min(state.stop, TOUR.length - 1);
   const stop = stopsOf(flow).includes(last) ? last : 0;
-  const look = page.look = lookAtStop(flow, stop, state);
+  const look = page.look = { ...lookAtStop(flow, stop, state), pending: page.pending && !stop };
   const scene = TOUR[stop].draw.name;
   for (const [name, group] of svg.layers ?? []) {
     if (name !== scene && svg.layers.delete(name)) group.remove();
@@ -73,11 +74,22 @@ function drawFlow(state, page, loaded) {
 function rowOf(page, { written }, { text, stop, row }) {
   const before = page.wrote, now = { text, n: written.length };
   page.wrote = now;
-  if (before?.text === text && before.n < now.n) page.pulsed = page.arrived = now.n;
-  if (page.plays) page.pulsed = now.n; // also before the first word is added
+  const adds = before?.text === text && before.n < now.n;
+  if (adds) page.arrived = now.n;
+  if (adds || (page.plays && page.pulsed !== now.n)) sendPulse(page, now.n);
   if (before?.text !== text || before.n === now.n || row === null || stop <= 3) return row;
   page.set({ row: null });
   return null;
+}
+
+// Until the pulse has arrived, the next word is not shown.
+function sendPulse(page, n) {
+  page.pulsed = n;
+  clearTimeout(page.pending);
+  page.pending = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : setTimeout(() => {
+    page.pending = 0;
+    page.redraw();
+  }, PULSE);
 }
 
 function lookAtStop(flow, stop, state) {
@@ -101,7 +113,8 @@ const quoted = (text) => `“${fitted(text, 330)}”`;
 const likeliestOf = ({ best }, count = 3) =>
   best.slice(0, count).map(({ word, share }) => `“${word}” (${share.toFixed(3)})`).join(", ");
 
-function wholeTitle({ writes, translates, said, next, n }) {
+function wholeTitle({ writes, translates, said, next, n, pending }) {
+  if (pending) return said ? `After ${quoted(said)}, what comes next?` : "What comes first?";
   if (!writes) return `It reads ${n.words} tokens, and each becomes a vector of ${n.d} numbers`;
   const comes = `“${next.word}” (${percent(next.share)})`;
   if (!translates) return `After ${quoted(said)} comes ${comes}`;
@@ -109,15 +122,15 @@ function wholeTitle({ writes, translates, said, next, n }) {
     `It has read the sentence, and its first word is ${comes}`;
 }
 
-function wholeSentence({ writes, lit, n, best, read }) {
-  const looks = lit ? `For this word it looks most at “${read[lit.j]}”: ${lit.share.toFixed(2)} ` +
-    "of its attention in the last block. " : "";
-  return writes ? `${looks}Next: ${likeliestOf({ best })}.` :
+function wholeSentence({ writes, lit, n, best, read, written, pending }) {
+  const looks = lit ? `“${written.at(-1)}” looks most at “${read[lit.j]}”: ` +
+    `${lit.share.toFixed(2)} of its attention in the last block, mean of ${lit.heads} heads. ` : "";
+  return pending ? looks : writes ? `${looks}Next: ${likeliestOf({ best })}.` :
     `${n.words} tokens in, ${n.words} vectors out, each of which knows of the others.`;
 }
 
-const looksAt = ({ word, other, weight }) => `“${word}” looks most at “${other}” ` +
-  `(${weight.toFixed(2)})`;
+const looksAt = ({ word, other, weight, head }) => `“${word}” looks most at “${other}” ` +
+  `(${weight.toFixed(2)} in head ${head})`;
 const SOFTMAX = "Its query meets every key; softmax turns these scores into weights: how much of " +
   "each value it takes along.";
 
@@ -159,7 +172,7 @@ function flowFacts(look) {
   const facts = (one) => ({ title: TOUR[stop].title(one),
     said: [TOUR[stop].says(one), ...notes].join(" ") });
   const wide = longest(whole), next = { word: wide, share: 0.5 };
-  const most = { ...look, said: whole.join(" "), written: [wide], next,
+  const most = { ...look, pending: 0, said: whole.join(" "), written: [wide], next,
     best: best.slice(0, 3).map(() => next), word: wide, other: longest([...look.read, wide]),
     lit: look.lit && { ...look.lit, j: look.read.indexOf(longest(look.read)) } };
   return { ...facts(look), longest: look.writes ? [facts(most)] : [] };

@@ -16,6 +16,7 @@ from transformer_lesson import EncoderOnlyTransformer
 from transformer_lesson.checkpoints.own_format import as_bytes
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import ModelFlow
+from transformer_lesson.generation.strategies import top_k_filter, top_p_filter
 from transformer_lesson.ranking import first_largest, from_largest
 
 
@@ -124,20 +125,58 @@ def test_the_last_vector_is_read_behind_every_sublayer(show):
     assert_agree([words.partition(": ")[2] for words in page.told()], wanted)
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
-def test_the_next_words_have_their_logits_and_shares_at_each_temperature(temperature, show):
-    page = show(ModelFlow(written=5, stop=7, temperature=temperature))
+@pytest.mark.parametrize(
+    ("temperature", "top_k", "top_p"), [(0.5, 0, 1.0), (1.0, 0, 1.0), (2.0, 40, 0.8), (2.0, 3, 1.0)]
+)
+def test_the_next_words_have_their_logits_and_shares_at_each_temperature_and_cut(
+    temperature, top_k, top_p, show
+):
+    page = show(ModelFlow(written=5, stop=7, temperature=temperature, top_k=top_k, top_p=top_p))
     logits = translation(TEXT, 5)[0].values["logits"][-1]
-    shares = (logits / temperature).softmax(-1)
-    rows = [
-        (trained_translator().tokenizer.token(i), logits[i].item(), shares[i].item())
-        for i in from_largest(logits, 8)
-    ]
-    *told, others = page.told()
-    assert_agree(told, lines("“{}”: logit {:.2f}, share {:.3f}", rows))
+    cut = top_k_filter(logits / temperature, top_k) if top_k else logits / temperature
+    shares = top_p_filter(cut, top_p).softmax(-1)
+    token = trained_translator().tokenizer.token
+    best = from_largest(logits, 8)
+    *told, others = [words for words in page.told() if words.startswith("“") or " others" in words]
+    cuts = [words.partition(", cut by ")[2] for words in told]
+    rows = [(token(i), logits[i].item(), shares[i].item()) for i in best]
+    shown = [words.partition(", cut by ")[0] for words in told]
+    assert_agree(shown, lines("“{}”: logit {:.2f}, share {:.3f}", rows))
+    assert [bool(cut) for cut in cuts] == [not shares[i] for i in best]
     rest = 1 - sum(share for *_, share in rows)
-    assert_agree([others], [f"{len(logits) - 8} others together: {rest:.3f}"])
+    assert_agree([others], [f"{len(logits) - 8} others together: {max(0, rest):.3f}"])
     assert f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}" == page.title
+    heated = [f"{logits[i] / temperature:.2f}" for i in best]
+    assert set(heated) <= set(page.written())
+    page.click(shown[1] + (f", cut by {cuts[1]}" if cuts[1] else ""))
+    kept = shares > 0
+    total = (logits[kept] / temperature).exp().sum().item()
+    (formula,) = [words for words in page.written() if words.startswith("share of")] or [""]
+    if not cuts[1]:
+        own, sigma, share = map(float, re.findall(r"= ([^ ]+) / ([^ ]+) = ([^ ]+)$", formula)[0])
+        assert own == pytest.approx((logits[best[1]] / temperature).exp().item(), rel=0.01)
+        assert sigma == pytest.approx(total, rel=0.01) and abs(share - rows[1][2]) < 0.001
+
+
+def test_a_draw_falls_on_the_word_whose_part_of_the_strip_it_hits_and_is_written(show):
+    page = show(ModelFlow(written=2, stop=7, temperature=2.0))
+    logits = translation(TEXT, 2)[0].values["logits"][-1]
+    shares, token = (logits / 2).softmax(-1), trained_translator().tokenizer.token
+    order = from_largest(shares, len(shares))
+    sums = shares[order].double().cumsum(0)
+    for seed in range(1, 5):
+        page.click("Draw")
+        (says,) = [words for words in page.told() if words.startswith("the draw")]
+        at, word = re.fullmatch(r"the draw (0\.\d+) falls on “(.*)”", says).groups()
+        place = int((sums <= float(at)).sum())
+        assert word in [token(order[i]) for i in (place - 1, place, place + 1) if i >= 0]
+        assert page.get("seed") == seed
+    page.click(f"Write “{word}”")
+    assert page.get("written", "seed") == [3, 0] and f"“das Kind {word}”" in page.states(
+        [{"stop": 0}]
+    )[0]["title"]
+    page.set(text="the child opens the door .")
+    assert page.get("chosen") == []
 
 
 PIXELS = """Promise.all([...root.querySelectorAll("svg image")].map(async ({ href }) => {

@@ -4,7 +4,7 @@ import { fitted, layer } from "./draw.js";
 import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
 import { drawOwnLines, ownLines } from "./flow_lines.js";
 import { flowFor } from "./flow_pass.js";
-import { drawBuilding, drawLikeliest, drawVectors } from "./flow_rows.js";
+import { drawBuilding, drawLikeliest, drawVectors, sampled } from "./flow_rows.js";
 import { drawStage, litWord, percent } from "./flow_stage.js";
 import { frame, shownWhile } from "./frame.js";
 import { softmax } from "./generation.js";
@@ -16,7 +16,8 @@ const PULSE = 1200; // milliseconds
 
 export const ModelFlow = (view) => frame(view, {
   name: "Model flow",
-  traits: ["text", "written", "stop", "block", "head", "row", "temperature", "lines"],
+  traits: ["text", "written", "stop", "block", "head", "row", "temperature", "top_k", "top_p",
+    "seed", "chosen", "lines"],
   controls: flowControls, load: modelOf, draw: drawFlow });
 
 function flowControls(make, page) {
@@ -24,11 +25,10 @@ function flowControls(make, page) {
   const open = () => stopsOf(page.flow)
     .map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`.trim()]);
   const tour = make.choice("Tour", "stop", open);
-  const warm = make.choice("Temperature", "temperature", [0.5, 1, 2]);
   const after = () => stopsOf(page.flow).find((stop) => stop > page.model.get("stop")) ?? 0;
   const on = make.button("Next stop", () => ({ stop: after() }), () =>
     ({ text: after() ? "Next stop ›" : "Start over" }));
-  for (const group of [tour, warm]) group.classList.add("dense");
+  tour.classList.add("dense");
   page.controls.classList.add("close");
   page.updates.push(() => { // if there is no room for all stops, scrolls to the current one
     tour.scrollLeft = (tour.querySelector("[aria-pressed=true]")?.offsetLeft ?? 0) - 100;
@@ -40,7 +40,25 @@ function flowControls(make, page) {
     make.play("written", most, 2200, "Write on"),
     shownWhile(page, "stop", ATTENTION, make.number("Row", "row",
       () => [0, (page.look?.queries?.length ?? 1) - 1], () => page.look?.row ?? 0)),
-    shownWhile(page, "stop", WARM, warm)];
+    ...samplingControls(make, page).map((one) => shownWhile(page, "stop", WARM, one))];
+}
+
+function samplingControls(make, page) {
+  const off = (none) => (value) => (value === none ? "off" : String(value));
+  const write = () => {
+    const { output, written, full, most, drawn } = page.look, n = written.length - (full - most);
+    return { chosen: [...output.slice(0, n), drawn.id], written: n + 1, seed: 0 };
+  };
+  const mayWrite = ({ drawn, ends, written, full, most }) => drawn && !ends.includes(drawn.id) &&
+    written.length - (full - most) < 12;
+  return [
+    make.slider("Temperature", "temperature", [0.1, 2, 0.1]),
+    make.slider("top-k", "top_k", [0, 50], off(0)),
+    make.slider("top-p", "top_p", [0.05, 1, 0.05], off(1)),
+    make.button("Draw", () => ({ seed: page.model.get("seed") + 1 }), () => ({})),
+    make.button("Write it", write, () => ({ disabled: !mayWrite(page.look ?? {}),
+      text: page.look?.drawn ? `Write “${fitted(page.look.token(page.look.drawn.id), 90)}”` :
+        "Write it" }))];
 }
 
 // The stops that a model has: an encoder writes nothing, and a decoder alone has no source to look
@@ -52,6 +70,11 @@ function stopsOf(flow) {
 }
 
 function drawFlow(state, page, loaded) {
+  if ((page.typed ?? state.text) !== state.text && state.chosen.length) { // chosen for another text
+    page.set({ chosen: [] });
+    state = { ...state, chosen: [] };
+  }
+  page.typed = state.text;
   const flow = flowFor(state, page, loaded), { svg } = page;
   if (typeof flow === "string") return flow;
   page.flow = flow;
@@ -93,15 +116,18 @@ function sendPulse(page, n) {
 }
 
 function lookAtStop(flow, stop, state) {
-  const { read, written, translates, token, model } = flow, look = { ...flow, stop, own: ownLines(state.lines, stop) };
+  const { read, written, translates, token, model } = flow;
+  const look = { ...flow, stop, own: ownLines(state.lines, stop) };
   look.said = (translates ? written.slice(1) : written).join(" ");
   look.lit = litWord(flow);
   if (flow.writes) {
     const logits = flow.byName.get("logits").value, own = [...logits.row(logits.rows - 1)];
-    look.temperature = stop === WARM ? state.temperature : 1;
-    look.shares = [...softmax(own.map((logit) => logit / look.temperature))];
-    look.logits = own;
-    look.best = fromLargest(own, 8).map((id) => ({ id, word: token(id), share: look.shares[id] }));
+    Object.assign(look, { logits: own, row: state.row }, stop === WARM ?
+      { ...sampled(own, state, written.length), temperature: state.temperature } :
+      { shares: [...softmax(own)] });
+    const shown = fromLargest(own, 8), drawn = look.drawn?.id ?? shown[0];
+    if (!shown.includes(drawn)) shown[7] = drawn;
+    look.best = shown.map((id) => ({ id, word: token(id), share: look.shares[id] }));
     look.next = look.best[0];
   }
   const n = { words: read.length, d: model.source.d_model };
@@ -159,11 +185,12 @@ const TOUR = [
     says: ({ written }) => `The vector of “${written.at(-1)}” after each step, read as if the ` +
       "blocks ended there. “Thinks” is the feed-forward network: each word by itself." },
   { name: "next word", draw: drawLikeliest,
-    title: ({ next, temperature }) =>
+    title: ({ next, temperature, drawn, token, shares }) => drawn ?
+      `The draw falls on “${token(drawn.id)}”, which has ${percent(shares[drawn.id])}` :
       `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
-    says: (look) => `The last vector gives each of ${look.logits.length} words a score, its logit, ` +
-      `and softmax turns these into shares. Next: ${likeliestOf(look)}. The lower the temperature, ` +
-      "the surer the first. Play writes it down and goes on." }];
+    says: (look) => `Logit ÷ temperature, top-k and top-p cut, softmax: ${look.logits.length} words ` +
+      `share 1. Next: ${likeliestOf(look)}. The lower the temperature, the surer the first. ` +
+      "Bars: each line is ten times the last." }];
 
 // Title and sentence, and the longest that they can become while the model writes on.
 function flowFacts(look) {

@@ -79,6 +79,7 @@ svg .lights { fill: var(--value); opacity: 0; animation: light .5s; }
 svg .lights:nth-child(2) { animation-delay: .2s; } svg .lights:nth-child(3) {
   animation-delay: .45s; } svg .lights:nth-child(n + 4) { animation-delay: .7s; }
 @keyframes light { 50% { opacity: .28; } }
+svg .drops { animation: drop .5s ease-in; } @keyframes drop { from { transform: translateY(-60px); } }
 svg .grows { transform-box: fill-box; animation: grow .35s; }
 @keyframes grow { from { transform: scaleX(0); } }
 svg .grab { cursor: grab; } svg .grab [role="button"] { cursor: inherit; }

@@ -63,7 +63,10 @@ def test_the_whole_shows_the_next_word_its_share_and_where_the_newest_word_looks
         told, lines("“{}” gets {:.2f} of the attention", zip(read, shares.tolist(), strict=True))
     )
     (looks,) = [words for words in page.told() if "looks most" in words]
-    assert_agree([looks], [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}, mean of 8 heads"])
+    assert_agree(
+        [looks],
+        [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}, mean of 8 heads"],
+    )
     assert percent(share) in page.written() and f"“{next_}” ({percent(share)})" in page.title
     assert all(word in page.title for word in wrote[1:])
     likely = ", ".join(f"“{token(i)}” ({run.values['probabilities'][0, i]:.3f})" for i in best)
@@ -101,7 +104,8 @@ def test_every_score_weight_and_share_of_a_value_is_that_of_the_packages_model(s
         taken = [(keys[j], share) for j, share in enumerate(weights[row].tolist()) if share >= 0.02]
         assert_agree(values, lines("it takes {1:.3f} of the value of “{0}”", taken))
         most = first_largest(weights[row])
-        looks = f"“{queries[row]}” looks most at “{keys[most]}” ({weights[row, most]:.2f} in head {head})"
+        looks = f"looks most at “{keys[most]}” ({weights[row, most]:.2f} in head {head})"
+        looks = f"“{queries[row]}” {looks}"
         assert looks in shown["title"]
 
 
@@ -172,9 +176,10 @@ def test_a_draw_falls_on_the_word_whose_part_of_the_strip_it_hits_and_is_written
         assert word in [token(order[i]) for i in (place - 1, place, place + 1) if i >= 0]
         assert page.get("seed") == seed
     page.click(f"Write “{word}”")
-    assert page.get("written", "seed") == [3, 0] and f"“das Kind {word}”" in page.states(
-        [{"stop": 0}]
-    )[0]["title"]
+    assert (
+        page.get("written", "seed") == [3, 0]
+        and f"“das Kind {word}”" in page.states([{"stop": 0}])[0]["title"]
+    )
     page.set(text="the child opens the door .")
     assert page.get("chosen") == []
 
@@ -290,3 +295,57 @@ def test_the_tour_goes_on_by_one_button_and_starts_over(show):
     assert page.get("stop") == 7
     page.click("Start over")
     assert page.get("stop") == 0
+
+
+FANS = """[...root.querySelectorAll("path[data-fan]")].map(one =>
+    [one.dataset.fan, one.getAttribute("d").split("M").length - 1])"""
+
+
+def test_the_opening_draws_the_attention_of_both_stacks_in_four_strengths(show):
+    page = show(ModelFlow(written=5))
+    run, shown = translation(TEXT, 5)[0], {}
+    for key, count in page.read(FANS):
+        shown.setdefault(key, []).append(count)
+    assert set(shown) == {
+        f"{one}.{i}.self_attention" for one in ("encoder", "decoder") for i in "01"
+    }
+    for key, counts in shown.items():
+        mean = run.values[f"{key}.weights"].mean(0).flatten()
+        strengths = (4 * mean[mean >= 0.04]).long().clamp(max=3)
+        assert counts == strengths.bincount(minlength=4).tolist(), key
+
+
+def test_a_pressed_cell_shows_its_numbers_in_the_formula(show):
+    page = show(ModelFlow(stop=4, written=5))
+    scores = translation(TEXT, 5)[0].values["decoder.1.self_attention.scores"]
+    page.set(head=3)
+    score = scores[3, 4, 4].item()
+    page.named(re.compile("^“das” looks at “das”")).last.click()
+    assert page.get("row", "column") == [4, 4]
+    weight = scores[3, 4, :5].softmax(-1)[4].item()
+    written = page.written()
+    assert (
+        f"q · k = {4 * score:.1f}" in written and f"{4 * score:.1f} / √16 = {score:.2f}" in written
+    )
+    (last,) = [words for words in written if words.startswith("exp(")]
+    assert last.startswith(f"exp({score:.2f}) / Σ = ") and last.endswith(f"= {weight:.3f}")
+    page.named("“das” may not look at “macht”").first.click()
+    assert page.get("column") == 3 and "mask: −∞, so its weight is 0" in page.written()
+
+
+def test_an_unknown_word_stays_struck_out_and_a_known_one_replaces_it(show):
+    page = show(ModelFlow(text="the child opens the windw ."))
+    struck = 'root.querySelector("svg .struck").textContent'
+    assert page.read(struck) == "windw" and "<unk>" in page.written()
+    page.click("windw → window")
+    assert page.get("text") == TEXT and "<unk>" not in page.written()
+
+
+def test_the_answer_waits_for_its_pulse(show):
+    page = show(ModelFlow())
+    page.page.emulate_media(reduced_motion="no-preference")
+    page.named(re.compile("^the next word is “macht”")).click()
+    assert page.title == "After “das Kind macht”, what comes next?"
+    assert "Next: " not in page.said and not any("%" in words for words in page.written())
+    page.page.wait_for_timeout(1500)
+    assert "says next: “das”" in page.title and "Next: “das”" in page.said

@@ -20,7 +20,10 @@ export function flowFor({ text: typed, written, chosen }, page, { model, tokeniz
   }
   return remembered(page, "flow", [typed, written, chosen], () => {
     const start = remembered(page, "start", [typed, chosen], () => startOf(model, text, chosen));
-    return { ...flowOf(model, tokenizer, start, written), notes: text.notes };
+    const flow = flowOf(model, tokenizer, start, written), { notes, near, tokens, known } = text;
+    const struck = (i) => Boolean(tokens && flow.translates && known[i] === false);
+    const chips = flow.read.map((word, i) => (struck(i) ? inOneLine(tokens[i]) : word));
+    return { ...flow, notes, near, chips, struck };
   });
 }
 

@@ -1,6 +1,7 @@
 // Words as rows of numbers, the next word as it emerges block by block, and the likeliest ones.
 
 import { choosable, fitted, layer, put, textWidth, told } from "./draw.js";
+import { short } from "./flow_lines.js";
 import { headingOf, sharesRead, streamBehind } from "./flow_pass.js";
 import { remembered } from "./frame.js";
 import { sampleProbabilities } from "./generation.js";
@@ -113,7 +114,8 @@ function labelOfStep({ kind, block, lane }, wide) {
 // What temperature, top-k and top-p leave of the logits, and the token that the draw picks.
 export function sampled(logits, { temperature, top_k: k, top_p: p, seed }, n) {
   const knobs = { temperature, topK: k || null, topP: p === 1 ? null : p };
-  const shares = sampleProbabilities(logits, knobs), heated = logits.map((one) => one / temperature);
+  const heated = logits.map((one) => one / temperature);
+  const shares = sampleProbabilities(logits, knobs);
   const onlyK = sampleProbabilities(logits, { ...knobs, topP: null });
   const cut = [...shares].map((share, id) => (share ? "" : onlyK[id] ? "top-p" : "top-k"));
   const sum = heated.reduce((all, one, id) => all + (cut[id] ? 0 : Math.exp(one)), 0);
@@ -165,11 +167,10 @@ export function drawLikeliest(group, look, page) {
     [text, at, y(i) + 14, `number${at < x[3] || !wide ? " end" : ""}`]);
   put.label(group, "shares", all, ({ share, cut, i }) => [cut ? wide ? "0" : "✗" :
     share.toFixed(3), from + 6 + (share ? long(share) : 0), y(i) + 14, `number${i ? "" : " strong"}`], "id");
-  const { id, word } = best[open], big = (value) => value >= 0.01 && value < 1e4 ?
-    `${Number(value.toPrecision(3))}` : value.toExponential(2).replace("e+", "e");
+  const { id, word } = best[open];
   const formula = cut[id] ? [`“${fitted(word, 90)}” is cut by ${cut[id]}: its share is 0`] : [
     `share of “${fitted(word, 90)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ = `,
-    `${big(Math.exp(heated[id]))} / ${big(look.sum)} = ${shares[id].toFixed(3)}`];
+    `${short(Math.exp(heated[id]))} / ${short(look.sum)} = ${shares[id].toFixed(3)}`];
   const line = wide ? [formula.join("")] : formula, end = y(all.length) + 12;
   put.text(group, "formula", line, (text, i) => [text, wide ? x[0] - 130 : 0, end + 18 * i,
     "size-13 strong"]);

@@ -40,19 +40,19 @@ export function drawStage(group, look, page) {
 // The layout: encoder beside decoder, or above it if there is no room; below the decoder the next
 // word. There is room for all that the model will write.
 function stagePlan(look, width) {
-  const { translates, writes, whole, read, written } = look, wide = width >= 700;
+  const { translates, writes, whole, chips: read, written } = look, wide = width >= 700;
   const both = translates && writes, beside = both && wide, plan = { beside };
   const needs = (words) => words.reduce((sum, word) => sum + chipWidth(word) + 6, 72);
-  const left = !beside ? width : Math.max(0.36 * width,
+  const left = !beside ? width : Math.max(0.4 * width,
     Math.min(0.6 * width, (width - 28 + needs(read) - needs(whole)) / 2));
   if (translates || !writes) {
-    plan.read = stackPlan(look, read, { lane: "read", x: 0, y: 20, width: left,
-      block: wide ? 58 : 50, name: "Encoder", stop: 3, does: "every word looks at all the others" });
+    plan.read = stackPlan(look, read, { lane: "read", x: 0, y: 20, width: left, wide,
+      name: "Encoder", stop: 3, does: "every word looks at all the others" });
   }
   if (!writes) return { ...plan, height: plan.read.bottom + 4 };
   const x = beside ? left + 28 : 0, y = both && !beside ? plan.read.bottom + 84 : 20;
-  plan.written = stackPlan(look, whole, { lane: "written", x, y, width: width - x,
-    block: wide ? 116 : 84, name: "Decoder", stop: translates ? 5 : 4,
+  plan.written = stackPlan(look, whole, { lane: "written", x, y, width: width - x, wide,
+    name: "Decoder", stop: translates ? 5 : 4,
     does: `looks back${translates ? ", and at the sentence" : " at what is there"}` });
   const { xs, bottom } = plan.written, own = plan.own = xs[written.length - 1];
   const high = Math.max(...whole.map((word) => textWidth(word, STAGE.large, 600)));
@@ -66,8 +66,9 @@ const chipWidth = (word) => textWidth(word, 14, 600) + 16;
 
 // A row of words and below it the blocks that they pass: each with the height where its words look
 // at each other, where they look at the source, and where each thinks by itself.
-function stackPlan({ sublayers }, words, { lane, x, y, width, block: high, ...stack }) {
-  const margin = width < 440 ? 58 : 72, sizes = words.map(chipWidth);
+function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) {
+  const high = wide ? { read: 58, written: 116 }[lane] : { read: 50, written: 84 }[lane];
+  const margin = wide ? 72 : 58, sizes = words.map(chipWidth);
   const free = width - margin - sizes.reduce((a, b) => a + b + 6, 0);
   const more = Math.max(0, Math.min(34, free / words.length));
   const { places, bottom } = wrapped(sizes.map((size) => Math.min(size + more, width - margin)),
@@ -130,12 +131,13 @@ function fanOf(look, { key, looks, fan: [top, bottom], xs }) {
 // From each source word a ribbon into the lane of the newest word, as strong as its attention, and
 // from there on to the next word.
 function drawRibbons(group, look, { read, written, own, answer, beside }, page) {
-  const { lit } = look, last = written.blocks.at(-1), place = written.places[look.written.length - 1];
+  const { lit } = look, last = written.blocks.at(-1);
+  const place = written.places[look.written.length - 1];
   const [start, crossing] = [place.y + place.height, lit ? last.cross : last.fan[1]];
   const way = (j) => {
     const { x, y, width, height } = read.places[j], from = x + width / 2, under = read.bottom;
-    const middle = (under + crossing) / 2, into = beside ?
-      `C${from} ${crossing} ${from + 50} ${crossing} ${Math.max(from + 60, own - 90)} ${crossing}H${own}` :
+    const middle = (under + crossing) / 2, to = Math.max(from + 60, own - 90), into = beside ?
+      `C${from} ${crossing} ${from + 50} ${crossing} ${to} ${crossing}H${own}` :
       `C${from} ${middle} ${own} ${middle} ${own} ${crossing}`;
     return [`M${from} ${y + height}V${under}`, into];
   };
@@ -170,8 +172,11 @@ const MEANS = { "<bos>": "start", "<eos>": "end" };
 
 function drawStageWords(group, look, plan, page) {
   const { lit } = look, rows = [plan.read, plan.written].filter(Boolean)
-    .flatMap(({ lane, places }) => look[lane].map((word, i) =>
-      ({ key: `${lane} ${i}`, lane, i, word, place: places[i], below: MEANS[word] })));
+    .flatMap(({ lane, places }) => look[lane].map((word, i) => {
+      const struck = lane === "read" && look.struck(i);
+      return { key: `${lane} ${i}`, lane, i, word: struck ? look.chips[i] : word, struck,
+        place: places[i], below: struck ? word : MEANS[word] };
+    }));
   const isLit = ({ lane, i }) => lane === "read" && i === lit?.j;
   const last = ({ lane, i }) => lane === "written" && i === look.written.length - 1;
   const arrives = (one) => (last(one) && one.i + 1 === page.arrived ? " arrives" : "");
@@ -191,8 +196,8 @@ function drawStageWords(group, look, plan, page) {
     class: `box${strong(one) ? " marked" : ""}${arrives(one)}` }));
   put.label(group, "words", rows, (one) => [
     fitted(one.word, one.place.width - 6, 14, 600), one.place.x + one.place.width / 2,
-    one.place.y + (one.below ? 16 : 22), `middle${strong(one) ? " strong" : ""}${arrives(one)}`,
-    { fill: strong(one) ? null : "var(--soft)" }]);
+    one.place.y + (one.below ? 16 : 22), `middle${strong(one) ? " strong" : ""}${arrives(one)}${
+      one.struck ? " struck" : ""}`, { fill: strong(one) ? null : "var(--soft)" }]);
   put.label(group, "below", rows.filter(({ below }) => below), ({ below, place }) =>
     [below, place.x + place.width / 2, place.y + 29, "small middle"]);
   const names = [["it reads", plan.read],
@@ -224,6 +229,7 @@ function drawNextWord(group, look, { answer }, page) {
     fill: "var(--value)" }), key);
   put.label(group, "percent", shown, () => [
     percent(next.share), x + wide + 42 + next.share * unit, y + 33, "size-20"], key);
-  put.label(group, "others", shown, () => [fitted(`for “${next.word}”; ${logits.length - 1} others share ` +
-    `${percent(1 - next.share)}`, width - 30, 12), x + 18, y + 56, "small"], key);
+  const others = `${logits.length - 1} others share ${percent(1 - next.share)}`;
+  put.label(group, "others", shown, () =>
+    [fitted(`for “${next.word}”; ${others}`, width - 30, 12), x + 18, y + 56, "small"], key);
 }

@@ -420,7 +420,7 @@ function middleOf(node) {
 }
 
 function tellTip({ section, tip }, node) {
-  tip.style.visibility = node ? "visible" : "hidden";
+  tip.style.visibility = node && !("quiet" in node.dataset) ? "visible" : "hidden";
   if (!node) return;
   set(tip, { text: node.getAttribute("aria-label") });
   const box = node.getBoundingClientRect(), frame = section.getBoundingClientRect();

@@ -1,6 +1,6 @@
 // A word on its way through a model: the whole at a glance, and a tour of what happens inside.
 
-import { fitted, layer } from "./draw.js";
+import { element, fitted, layer } from "./draw.js";
 import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
 import { drawOwnLines, ownLines } from "./flow_lines.js";
 import { flowFor } from "./flow_pass.js";
@@ -16,7 +16,7 @@ const PULSE = 1200; // milliseconds
 
 export const ModelFlow = (view) => frame(view, {
   name: "Model flow",
-  traits: ["text", "written", "stop", "block", "head", "row", "temperature", "top_k", "top_p",
+  traits: ["text", "written", "stop", "block", "head", "row", "column", "temperature", "top_k", "top_p",
     "seed", "chosen", "lines"],
   controls: flowControls, load: modelOf, draw: drawFlow });
 
@@ -36,11 +36,27 @@ function flowControls(make, page) {
   return [
     tour, on,
     make.text("Text", "text", { size: 26 }),
+    nearest(page),
     make.slider("Written", "written", most),
     make.play("written", most, 2200, "Write on"),
     shownWhile(page, "stop", ATTENTION, make.number("Row", "row",
       () => [0, (page.look?.queries?.length ?? 1) - 1], () => page.look?.row ?? 0)),
     ...samplingControls(make, page).map((one) => shownWhile(page, "stop", WARM, one))];
+}
+
+// Known words to press in place of the unknown ones.
+function nearest(page) {
+  const all = element("fieldset", { class: "dense", "aria-label": "known words" });
+  page.updates.push(() => {
+    const offers = (page.flow?.near ?? [])
+      .flatMap(([word, known]) => known.map((one) => [word, one]));
+    all.classList.toggle("hide", !offers.length);
+    const change = ([word, one]) => () =>
+      page.set({ text: page.model.get("text").replace(word, () => one) });
+    all.replaceChildren(...offers.map((offer) => element("button", { type: "button",
+      text: `${fitted(offer[0], 90)} → ${offer[1]}`, onclick: change(offer) })));
+  });
+  return all;
 }
 
 function samplingControls(make, page) {
@@ -101,7 +117,7 @@ function rowOf(page, { written }, { text, stop, row }) {
   if (adds) page.arrived = now.n;
   if (adds || (page.plays && page.pulsed !== now.n)) sendPulse(page, now.n);
   if (before?.text !== text || before.n === now.n || row === null || stop <= 3) return row;
-  page.set({ row: null });
+  page.set({ row: null, column: null });
   return null;
 }
 
@@ -171,7 +187,8 @@ const TOUR = [
     title: () => "Each place adds a pattern of its own, so that a word differs from place to place",
     says: () => "Word plus place enters the blocks. Where no place is added here, the model " +
       "tells places apart later, in queries and keys." },
-  { name: "encoder", draw: drawStreamsOfAttention, title: (look) => `In the encoder, ${looksAt(look)}`,
+  { name: "encoder", draw: drawStreamsOfAttention,
+    title: (look) => `In the encoder, ${looksAt(look)}`,
     says: () => `Every word may look at all the others. ${SOFTMAX}` },
   { name: "looks back", draw: drawStreamsOfAttention,
     title: (look) => `Among the words written so far, ${looksAt(look)}`,

@@ -192,11 +192,13 @@ function cellSteps({ queries, keys, head, scores, weights, width, masked }, cell
   const [i, j] = cell.split(".").map(Number), at = head * queries.length + i;
   const row = [...scores.row(at)], shares = weights.row(at), score = row[j];
   const title = `“${fitted(queries[i], 90, 13)}” and “${fitted(keys[j], 90, 13)}”:`;
-  if (masked && shares[j] === 0 && j > i) return [title, "mask: −∞, so its weight is 0", "", ""];
+  if (masked && shares[j] === 0 && j > i) {
+    return [title, "mask: −∞, so its weight is 0", "", "", ""];
+  }
   const sees = (k) => shares[k] || k <= i || !masked;
   const sum = row.reduce((all, one, k) => all + (sees(k) ? Math.exp(one) : 0), 0);
   const dot = (score * Math.sqrt(width)).toFixed(1);
   return [title, `q · k = ${dot}`, `${dot} / √${width} = ${score.toFixed(2)}`,
-    `exp(${score.toFixed(2)}) / Σ = ${short(Math.exp(score))} / ${short(sum)} = ${
-      shares[j].toFixed(3)}`];
+    `exp(${score.toFixed(2)}) / Σ`,
+    `= ${short(Math.exp(score))} / ${short(sum)} = ${shares[j].toFixed(3)}`];
 }

@@ -16,6 +16,7 @@ from transformer_lesson import EncoderOnlyTransformer
 from transformer_lesson.checkpoints.own_format import as_bytes
 from transformer_lesson.checkpoints.translator import trained_translator
 from transformer_lesson.explorables import ModelFlow
+from transformer_lesson.generation.strategies import top_k_filter, top_p_filter
 from transformer_lesson.ranking import first_largest, from_largest
 
 
@@ -62,7 +63,10 @@ def test_the_whole_shows_the_next_word_its_share_and_where_the_newest_word_looks
         told, lines("“{}” gets {:.2f} of the attention", zip(read, shares.tolist(), strict=True))
     )
     (looks,) = [words for words in page.told() if "looks most" in words]
-    assert_agree([looks], [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}"])
+    assert_agree(
+        [looks],
+        [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}, mean of 8 heads"],
+    )
     assert percent(share) in page.written() and f"“{next_}” ({percent(share)})" in page.title
     assert all(word in page.title for word in wrote[1:])
     likely = ", ".join(f"“{token(i)}” ({run.values['probabilities'][0, i]:.3f})" for i in best)
@@ -100,7 +104,8 @@ def test_every_score_weight_and_share_of_a_value_is_that_of_the_packages_model(s
         taken = [(keys[j], share) for j, share in enumerate(weights[row].tolist()) if share >= 0.02]
         assert_agree(values, lines("it takes {1:.3f} of the value of “{0}”", taken))
         most = first_largest(weights[row])
-        looks = f"“{queries[row]}” looks most at “{keys[most]}” ({weights[row, most]:.2f})"
+        looks = f"looks most at “{keys[most]}” ({weights[row, most]:.2f} in head {head})"
+        looks = f"“{queries[row]}” {looks}"
         assert looks in shown["title"]
 
 
@@ -124,20 +129,59 @@ def test_the_last_vector_is_read_behind_every_sublayer(show):
     assert_agree([words.partition(": ")[2] for words in page.told()], wanted)
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
-def test_the_next_words_have_their_logits_and_shares_at_each_temperature(temperature, show):
-    page = show(ModelFlow(written=5, stop=7, temperature=temperature))
+@pytest.mark.parametrize(
+    ("temperature", "top_k", "top_p"), [(0.5, 0, 1.0), (1.0, 0, 1.0), (2.0, 40, 0.8), (2.0, 3, 1.0)]
+)
+def test_the_next_words_have_their_logits_and_shares_at_each_temperature_and_cut(
+    temperature, top_k, top_p, show
+):
+    page = show(ModelFlow(written=5, stop=7, temperature=temperature, top_k=top_k, top_p=top_p))
     logits = translation(TEXT, 5)[0].values["logits"][-1]
-    shares = (logits / temperature).softmax(-1)
-    rows = [
-        (trained_translator().tokenizer.token(i), logits[i].item(), shares[i].item())
-        for i in from_largest(logits, 8)
-    ]
-    *told, others = page.told()
-    assert_agree(told, lines("“{}”: logit {:.2f}, share {:.3f}", rows))
+    cut = top_k_filter(logits / temperature, top_k) if top_k else logits / temperature
+    shares = top_p_filter(cut, top_p).softmax(-1)
+    token = trained_translator().tokenizer.token
+    best = from_largest(logits, 8)
+    *told, others = [words for words in page.told() if words.startswith("“") or " others" in words]
+    cuts = [words.partition(", cut by ")[2] for words in told]
+    rows = [(token(i), logits[i].item(), shares[i].item()) for i in best]
+    shown = [words.partition(", cut by ")[0] for words in told]
+    assert_agree(shown, lines("“{}”: logit {:.2f}, share {:.3f}", rows))
+    assert [bool(cut) for cut in cuts] == [not shares[i] for i in best]
     rest = 1 - sum(share for *_, share in rows)
-    assert_agree([others], [f"{len(logits) - 8} others together: {rest:.3f}"])
+    assert_agree([others], [f"{len(logits) - 8} others together: {max(0, rest):.3f}"])
     assert f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}" == page.title
+    heated = [f"{logits[i] / temperature:.2f}" for i in best]
+    assert set(heated) <= set(page.written())
+    page.click(shown[1] + (f", cut by {cuts[1]}" if cuts[1] else ""))
+    kept = shares > 0
+    total = (logits[kept] / temperature).exp().sum().item()
+    (formula,) = [words for words in page.written() if words.startswith("share of")] or [""]
+    if not cuts[1]:
+        own, sigma, share = map(float, re.findall(r"= ([^ ]+) / ([^ ]+) = ([^ ]+)$", formula)[0])
+        assert own == pytest.approx((logits[best[1]] / temperature).exp().item(), rel=0.01)
+        assert sigma == pytest.approx(total, rel=0.01) and abs(share - rows[1][2]) < 0.001
+
+
+def test_a_draw_falls_on_the_word_whose_part_of_the_strip_it_hits_and_is_written(show):
+    page = show(ModelFlow(written=2, stop=7, temperature=2.0))
+    logits = translation(TEXT, 2)[0].values["logits"][-1]
+    shares, token = (logits / 2).softmax(-1), trained_translator().tokenizer.token
+    order = from_largest(shares, len(shares))
+    sums = shares[order].double().cumsum(0)
+    for seed in range(1, 5):
+        page.click("Draw")
+        (says,) = [words for words in page.told() if words.startswith("the draw")]
+        at, word = re.fullmatch(r"the draw (0\.\d+) falls on “(.*)”", says).groups()
+        place = int((sums <= float(at)).sum())
+        assert word in [token(order[i]) for i in (place - 1, place, place + 1) if i >= 0]
+        assert page.get("seed") == seed
+    page.click(f"Write “{word}”")
+    assert (
+        page.get("written", "seed") == [3, 0]
+        and f"“das Kind {word}”" in page.states([{"stop": 0}])[0]["title"]
+    )
+    page.set(text="the child opens the door .")
+    assert page.get("chosen") == []
 
 
 PIXELS = """Promise.all([...root.querySelectorAll("svg image")].map(async ({ href }) => {
@@ -251,3 +295,57 @@ def test_the_tour_goes_on_by_one_button_and_starts_over(show):
     assert page.get("stop") == 7
     page.click("Start over")
     assert page.get("stop") == 0
+
+
+FANS = """[...root.querySelectorAll("path[data-fan]")].map(one =>
+    [one.dataset.fan, one.getAttribute("d").split("M").length - 1])"""
+
+
+def test_the_opening_draws_the_attention_of_both_stacks_in_four_strengths(show):
+    page = show(ModelFlow(written=5))
+    run, shown = translation(TEXT, 5)[0], {}
+    for key, count in page.read(FANS):
+        shown.setdefault(key, []).append(count)
+    assert set(shown) == {
+        f"{one}.{i}.self_attention" for one in ("encoder", "decoder") for i in "01"
+    }
+    for key, counts in shown.items():
+        mean = run.values[f"{key}.weights"].mean(0).flatten()
+        strengths = (4 * mean[mean >= 0.04]).long().clamp(max=3)
+        assert counts == strengths.bincount(minlength=4).tolist(), key
+
+
+def test_a_pressed_cell_shows_its_numbers_in_the_formula(show):
+    page = show(ModelFlow(stop=4, written=5))
+    scores = translation(TEXT, 5)[0].values["decoder.1.self_attention.scores"]
+    page.set(head=3)
+    score = scores[3, 4, 4].item()
+    page.named(re.compile("^“das” looks at “das”")).last.click()
+    assert page.get("row", "column") == [4, 4]
+    weight = scores[3, 4, :5].softmax(-1)[4].item()
+    written = page.written()
+    assert (
+        f"q · k = {4 * score:.1f}" in written and f"{4 * score:.1f} / √16 = {score:.2f}" in written
+    )
+    assert f"exp({score:.2f}) / Σ" in written
+    assert any(re.fullmatch(rf"= \S+ / \S+ = {weight:.3f}", words) for words in written)
+    page.named("“das” may not look at “macht”").first.click()
+    assert page.get("column") == 3 and "mask: −∞, so its weight is 0" in page.written()
+
+
+def test_an_unknown_word_stays_struck_out_and_a_known_one_replaces_it(show):
+    page = show(ModelFlow(text="the child opens the windw ."))
+    struck = 'root.querySelector("svg .struck").textContent'
+    assert page.read(struck) == "windw" and "<unk>" in page.written()
+    page.click("windw → window")
+    assert page.get("text") == TEXT and "<unk>" not in page.written()
+
+
+def test_the_answer_waits_for_its_pulse(show):
+    page = show(ModelFlow())
+    page.page.emulate_media(reduced_motion="no-preference")
+    page.named(re.compile("^the next word is “macht”")).click()
+    assert page.title == "After “das Kind macht”, what comes next?"
+    assert "Next: " not in page.said and not any("%" in words for words in page.written())
+    page.page.wait_for_timeout(1500)
+    assert "says next: “das”" in page.title and "Next: “das”" in page.said

@@ -18,7 +18,10 @@ class ModelFlow(FollowsText, PageExplorable):
         block, head, row: the attention that is opened at stops 3 to 5, from 0, clipped to the last;
             by default the last block, the head that looks most clearly at another word, and the
             newest word, or the one that this looks at.
-        temperature: divides the logits at stop 7.
+        column: the cell of that row whose numbers the formula has; by default the largest.
+        temperature, top_k, top_p: of sampling at stop 7; a `top_k` of 0 and a `top_p` of 1 are off.
+        seed: of the draw at stop 7; at 0 nothing is drawn.
+        chosen: ids that the model writes first, in place of its likeliest tokens.
         lines: `mine.lines()`, to show at each stop your own lines that compute it.
 
     Raises:
@@ -30,5 +33,10 @@ class ModelFlow(FollowsText, PageExplorable):
     block = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
     head = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
     row = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
+    column = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
     temperature = traitlets.Float(1.0, min=0.1, max=2).tag(sync=True)
+    top_k = traitlets.Int(0, min=0).tag(sync=True)
+    top_p = traitlets.Float(1.0, min=0.0, max=1.0).tag(sync=True)
+    seed = traitlets.Int(0, min=0).tag(sync=True)
+    chosen = traitlets.List(traitlets.Int(min=0)).tag(sync=True)
     lines = traitlets.List().tag(sync=True, fact=True)

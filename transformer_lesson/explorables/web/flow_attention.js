@@ -1,9 +1,11 @@
 // Inside one attention: queries, keys and values as three colored streams that meet in a matrix.
 
 import { choosable, fitted, layer, pen, put, shade, textWidth, told } from "./draw.js";
-import { drawOwnLines } from "./flow_lines.js";
+import { drawOwnLines, short } from "./flow_lines.js";
+import { tensorHref } from "./heat_map.js";
 import { firstLargest } from "./ranking.js";
 import { headRows, mapShades } from "./small_map.js";
+import { Tensor } from "./transformer.js";
 
 const KINDS = { 3: ["read", "self_attention"], 4: ["written", "self_attention"],
   5: ["written", "cross_attention"] };
@@ -27,7 +29,11 @@ export function attentionAt(look, state) {
   const place = places[firstLargest(places.map((one) =>
     Math.max(0, ...one.shares.filter(isOther(one)))))];
   const most = firstLargest(place.shares);
-  return { ...place, key, lane, queries, keys, weights, scores, block, masked: look.stop === 4,
+  const V = look.byName.get(`${key}.values`)?.value, group = V ? heads / V.shape[0] : 1;
+  const values = keys.map((_, j) => V && new Tensor([1, V.width],
+    V.row(Math.floor(place.head / group) * keys.length + j)));
+  const [column = most] = chosen(state.column, keys.length);
+  return { ...place, column, values, key, lane, queries, keys, weights, scores, block, masked: look.stop === 4,
     blocks: own.map((one) => part(`${one.key}.weights`)), word: queries[place.row],
     marks: [...scores.row(place.head * n + place.row)], other: keys[most],
     weight: place.shares[most], width: part(`${key}.queries`).width };
@@ -63,16 +69,19 @@ function matrixPlan({ keys, queries, lane, full, masked }, width) {
 }
 
 // Q from the left, K from above, and V down to the weighted sum, as thick as the weights.
-function drawStreams(group, { keys, queries, row, shares, word }, plan) {
+function drawStreams(group, { keys, queries, row, shares, word, values }, plan) {
   const { left, stream, cell, high, top, bottom } = plan, x = (j) => left + cell * (j + 0.5);
   const middle = top + high * (row + 0.5), sum = [left + plan.across / 2, bottom + 108];
   put.path(group, "K", shares, (share, j) => ({ d: `M${x(j)} 42V${top - 3}`,
     ...pen("--key", Math.min(16, cell * 0.3)), "stroke-opacity": 0.25 + 0.5 * share }));
   put.path(group, "Q", [`M${left - stream + 1} ${middle}H${left - 3}`], (d) =>
     ({ d, ...pen("--query", Math.min(16, high * 0.6)), "stroke-opacity": 0.45 }));
-  put.rect(group, "V sources", shares, (share, j) => ({ x: x(j) - Math.min(12, cell * 0.3), y: bottom + 44,
-    width: Math.min(24, cell * 0.6), height: 10, rx: 3, fill: "var(--value)",
-    opacity: 0.3 + 0.7 * share }));
+  const half = Math.min(30, cell * 0.42);
+  put.rect(group, "V sources", shares, (_, j) => ({ x: x(j) - half - 1, y: bottom + 43,
+    width: 2 * half + 2, height: 12, class: "box", stroke: "var(--value)" }));
+  put.image(group, "V strips", values, (value, j) => ({ x: x(j) - half, y: bottom + 44,
+    width: 2 * half, height: 10, preserveAspectRatio: "none", "image-rendering": "pixelated",
+    href: value && tensorHref(value), "pointer-events": "none" }));
   const flows = shares.map((share, j) => ({ key: j, share })).filter((one) => one.share >= 0.02);
   put.path(group, "V", flows, ({ key, share }) => ({
     d: `M${x(key)} ${bottom + 54}C${x(key)} ${bottom + 88} ${sum[0]} ${bottom + 70} ` +
@@ -84,9 +93,9 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
     [fitted(one, cell - 1, size, 600), x(j), 38,
       `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`],
   (_, j) => j);
-  const said = `what “${fitted(word, 90)}” takes along`, half = textWidth(said, 13) / 2 + 12;
+  const said = `what “${fitted(word, 90)}” takes along`, wide = textWidth(said, 13) / 2 + 12;
   put.box(group, "sum", [said], () => ({
-    x: Math.max(0, sum[0] - half), y: sum[1], width: 2 * half, height: 26, rx: 8, word: said,
+    x: Math.max(0, sum[0] - wide), y: sum[1], width: 2 * wide, height: 26, rx: 8, word: said,
     font: "size-13", class: "box marked", "data-links": "sum" }), () => "sum");
   const names = [["K · offers", left, 16, "--key"], ["Q · asks", 0, top - 8, "--query"],
     ["V · gives", 0, bottom + 54, "--value"]];
@@ -96,7 +105,7 @@ function drawStreams(group, { keys, queries, row, shares, word }, plan) {
 }
 
 function drawMatrix(group, look, plan, page) {
-  const { queries, keys, row, head, weights, scores, masked } = look;
+  const { queries, keys, row, column, head, weights, scores, masked } = look;
   const { left, stream, cell, high, top } = plan;
   put.path(group, "to come", plan.toCome, (d) => ({ d, ...pen("--line", 1, "3 4") }));
   put.rect(group, "boxes", queries, (word, i) => ({
@@ -115,11 +124,14 @@ function drawMatrix(group, look, plan, page) {
   }));
   put.rect(group, "cells", cells, ({ i, j, share, hidden, words }) => ({
     class: "cell", x: left + cell * j, y: top + high * i, width: cell, height: high,
-    fill: hidden ? "var(--paper)" : shade(share), opacity: i === row ? 1 : 0.45,
-    ...told(words, `key${j} query${i}`) }));
+    fill: hidden ? "var(--card)" : shade(share), opacity: i === row || hidden ? 1 : 0.45,
+    ...choosable(words, i === row && j === column, () => page.set({ row: i, column: j }),
+      `key${j} query${i}`), "data-preview": `${i}.${j}`, "data-quiet": plan.wide ? "" : null }));
   put.label(group, "hidden", cells.filter(({ hidden }) => hidden), ({ i, j }) =>
-    ["×", left + cell * (j + 0.5), top + high * (i + 0.5) + 4, "small middle",
-      { "data-links": "mask" }]);
+    ["×", left + cell * (j + 0.5), top + high * (i + 0.5) + 5, "strong middle",
+      { "data-links": "mask", fill: "var(--query)" }]);
+  put.rect(group, "column", [column], () => ({ x: left + cell * column + 2, width: cell - 4,
+    y: top + high * row + 2, height: high - 4, ...pen("--paper", 1.5, "3 2") }), () => "column");
   put.rect(group, "row", [row], () => ({ x: left, y: top + high * row, height: high, rx: 2,
     width: cell * keys.length, ...pen("--query", 2) }), () => "row");
 }
@@ -140,8 +152,9 @@ function drawSoftmax(group, { keys, marks, shares, masked, width }, { left, cell
 
 // All heads of all blocks as small matrices, each a button, and below them the formula. Returns
 // where they end.
-function drawBlocksOfHeads(group, { blocks, block, head, width, masked, own }, page, { panel }) {
-  const { x, y, width: room } = panel;
+function drawBlocksOfHeads(group, look, page, { panel }) {
+  const { blocks, block, head, width, masked, own } = look;
+  const { x, width: room } = panel, y = panel.y + 14;
   const across = Math.min(8, blocks[0].shape[0]), side = Math.min(own.length ? 30 : 40, room / across - 4);
   const lines = Math.ceil(blocks[0].shape[0] / 8), tall = 22 + lines * (side + 5);
   const all = blocks.flatMap((weights, b) => Array.from({ length: weights.shape[0] }, (_, h) => ({
@@ -166,6 +179,26 @@ function drawBlocksOfHeads(group, { blocks, block, head, width, masked, own }, p
     return { text: text.replaceAll(" ", "\u00a0"), x: from, y: end, class: "strong",
       fill: color ? `var(${color})` : null };
   }, (_, i) => i);
-  put.text(group, "hint", [["each square is a head: press one", x, end + 20, "small"]]);
-  return end + 28;
+  put.text(group, "hint", [["each square is a head, each cell a number: press one", x, y - 2,
+    "small"]]);
+  const steps = cellSteps(look, page.preview ?? `${look.row}.${look.column}`);
+  put.text(group, "steps", steps, (text, i) => [fitted(text, room, 13), x, end + 22 + 18 * i,
+    i ? "size-13" : "size-13 strong"], (_, i) => i);
+  return end + 20 + 18 * steps.length;
+}
+
+// A cell's numbers in the formula, from the product of query and key to the weight.
+function cellSteps({ queries, keys, head, scores, weights, width, masked }, cell) {
+  const [i, j] = cell.split(".").map(Number), at = head * queries.length + i;
+  const row = [...scores.row(at)], shares = weights.row(at), score = row[j];
+  const title = `“${fitted(queries[i], 90, 13)}” and “${fitted(keys[j], 90, 13)}”:`;
+  if (masked && shares[j] === 0 && j > i) {
+    return [title, "mask: −∞, so its weight is 0", "", "", ""];
+  }
+  const sees = (k) => shares[k] || k <= i || !masked;
+  const sum = row.reduce((all, one, k) => all + (sees(k) ? Math.exp(one) : 0), 0);
+  const dot = (score * Math.sqrt(width)).toFixed(1);
+  return [title, `q · k = ${dot}`, `${dot} / √${width} = ${score.toFixed(2)}`,
+    `exp(${score.toFixed(2)}) / Σ`,
+    `= ${short(Math.exp(score))} / ${short(sum)} = ${shares[j].toFixed(3)}`];
 }

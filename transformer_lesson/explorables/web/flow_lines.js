@@ -44,3 +44,7 @@ function rowsOfCode(code, most) {
   if (rest) rows.push(`${rows.pop().slice(0, most - 1)}…`);
   return rows;
 }
+
+// A positive number in three digits.
+export const short = (value) => value >= 0.01 && value < 1e4 ? `${Number(value.toPrecision(3))}` :
+  value.toExponential(2).replace("e+", "e");

@@ -1,7 +1,7 @@
 // The forward pass over a typed text, up to the token that comes next.
 
 import { remembered } from "./frame.js";
-import { generate, softmax } from "./generation.js";
+import { generate, likeliest, softmax } from "./generation.js";
 import { firstLargest } from "./ranking.js";
 import { isInStream, trace } from "./trace.js";
 import { Tensor } from "./transformer.js";
@@ -10,7 +10,7 @@ import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
 const FLOW = { read: 16, written: 12 }; // the most tokens shown
 
 // The pass over a page's text and the tokens written so far, or what to change in the text.
-export function flowFor({ text: typed, written }, page, { model, tokenizer }) {
+export function flowFor({ text: typed, written, chosen }, page, { model, tokenizer }) {
   const vocabulary = new Set(page.model.get("source_words"));
   const text = textToGoOnFrom(typed, vocabulary, model, tokenizer);
   if (typeof text === "string") return text;
@@ -18,21 +18,29 @@ export function flowFor({ text: typed, written }, page, { model, tokenizer }) {
     return `The drawing has room for ${FLOW.read} tokens, and this text has ` +
       `${text.ids.length}: shorten it.`;
   }
-  return remembered(page, "flow", [typed, written], () => {
-    const start = remembered(page, "start", typed, () => startOf(model, text));
-    return { ...flowOf(model, tokenizer, start, written), notes: text.notes };
+  return remembered(page, "flow", [typed, written, chosen], () => {
+    const start = remembered(page, "start", [typed, chosen], () => startOf(model, text, chosen));
+    const flow = flowOf(model, tokenizer, start, written), { notes, near, tokens, known } = text;
+    const struck = (i) => Boolean(tokens && flow.translates && known[i] === false);
+    const chips = flow.read.map((word, i) => (struck(i) ? inOneLine(tokens[i]) : word));
+    return { ...flow, notes, near, chips, struck };
   });
 }
 
 // What does not depend on how many tokens are shown: the input, {ids, translates, encoded}; what
-// the model writes after `start`, {output}; and the token that ends it, if any, {end}.
-function startOf(model, { ids, translates }) {
+// the model writes after `start`, first the `chosen` tokens, {output}; and the token that ends it,
+// if any, {end}.
+function startOf(model, { ids, translates }, chosen) {
   const start = translates ? [model.config.bos_id] : ids;
   const encodes = translates || !writes(model);
   const encoded = encodes ? trace(model, () => model.encode(ids)) : undefined;
   if (!writes(model)) return { ids, translates, encoded, start, output: [], end: [] };
+  const given = [...chosen], choose = (logits) => {
+    const id = given.shift();
+    return id < logits.length ? id : likeliest(logits);
+  };
   const room = Math.min(FLOW.written, model.config.max_len - start.length);
-  const { ids: output, finished } = generate(model, ids, room);
+  const { ids: output, finished } = generate(model, ids, room, { choose });
   const end = finished ? [output.pop()] : [];
   return { ids, translates, encoded, start, output, end };
 }
@@ -49,7 +57,7 @@ function flowOf(model, tokenizer, { ids, translates, encoded, start, output, end
   return { ...flow, most, translates, whole: words([...start, ...output, ...end]),
     full: start.length + most, writes: writes(model), sublayers: sublayersOf(flow.steps,
       writes(model)), read: words(read), written: words(target), token,
-    ids: { read, written: target } };
+    ids: { read, written: target }, output, ends: model.config.eos_ids };
 }
 
 const SUBLAYER = /^(\w+)\.(\d+)\.(self_attention|cross_attention|feed_forward)\./;

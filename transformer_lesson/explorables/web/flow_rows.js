@@ -1,10 +1,13 @@
 // Words as rows of numbers, the next word as it emerges block by block, and the likeliest ones.
 
-import { fitted, layer, put, textWidth, told } from "./draw.js";
+import { choosable, fitted, layer, put, textWidth, told } from "./draw.js";
+import { short } from "./flow_lines.js";
 import { headingOf, sharesRead, streamBehind } from "./flow_pass.js";
 import { remembered } from "./frame.js";
+import { sampleProbabilities } from "./generation.js";
 import { tensorHref } from "./heat_map.js";
-import { firstLargest } from "./ranking.js";
+import { chance } from "./next_token.js";
+import { firstLargest, fromLargest } from "./ranking.js";
 import { Tensor } from "./transformer.js";
 
 // Each word with its embedding; at the second stop also its position's vector and their sum.
@@ -108,26 +111,92 @@ function labelOfStep({ kind, block, lane }, wide) {
   return `block ${block} ${source || headingOf({ kind, lane })}`;
 }
 
+// What temperature, top-k and top-p leave of the logits, and the token that the draw picks.
+export function sampled(logits, { temperature, top_k: k, top_p: p, seed }, n) {
+  const knobs = { temperature, topK: k || null, topP: p === 1 ? null : p };
+  const heated = logits.map((one) => one / temperature);
+  const shares = sampleProbabilities(logits, knobs);
+  const onlyK = sampleProbabilities(logits, { ...knobs, topP: null });
+  const cut = [...shares].map((share, id) => (share ? "" : onlyK[id] ? "top-p" : "top-k"));
+  const sum = heated.reduce((all, one, id) => all + (cut[id] ? 0 : Math.exp(one)), 0);
+  const order = fromLargest([...shares], logits.length).filter((id) => shares[id] > 0);
+  if (!seed) return { shares, heated, cut, sum, order, drawn: null };
+  const at = chance(1000 * seed + n)();
+  let before = 0;
+  const id = order.find((one) => (before += shares[one]) > at) ?? order.at(-1);
+  return { shares, heated, cut, sum, order, drawn: { id, at } };
+}
+
+const LEAST = 1e-4; // the share at which a bar begins: each tenth of the width's quarter is ten times
+
+// A row for each of the likeliest words: logit, ÷ temperature, kept or cut, share; below it the
+// chosen row's numbers in the formula, and the strip that a draw falls on.
 export function drawLikeliest(group, look, page) {
-  const { best, logits, own } = look, { width } = page, name = width < 700 ? 100 : 190;
-  const unit = width - name - 74, high = own.length ? 32 : 37, n = logits.length - best.length;
-  put.rect(group, "bars", best, ({ share }, i) => ({
-    x: name, y: 8 + high * i, height: 26, width: Math.max(2, share * unit), rx: 4,
-    fill: i ? "var(--hidden)" : "var(--value)" }), "id");
-  put.rect(group, "places", best, ({ id, word, share }, i) => ({
-    class: "bar-place", x: 0, y: 2 + high * i, width, height: high,
-    ...told(`“${word}”: logit ${logits[id].toFixed(2)}, share ${share.toFixed(3)}`) }), "id");
-  put.label(group, "words", best, ({ word }, i) => [
-    fitted(word, name - 14, i ? 16 : 20, 600), name - 12, 27 + high * i,
-    `end ${i ? "size-16" : "size-20 strong"}`], "id");
-  put.label(group, "numbers", best, ({ share }, i) =>
-    [share.toFixed(3), name + 8 + share * unit, 26 + high * i, i ? "" : "strong"], "id");
-  const rest = Math.max(0, 1 - best.reduce((sum, { share }) => sum + share, 0));
-  const y = 8 + high * best.length, words = `${n} others`;
-  put.rect(group, "rest", n ? [rest] : [], () => ({ x: name, y, height: 26, rx: 4,
-    width: Math.max(2, rest * unit), class: "box", ...told(`${words} together: ${rest.toFixed(3)}`) }));
-  put.label(group, "rest words", n ? [[words, name - 12, "end small"],
-    [rest.toFixed(3), name + 8 + rest * unit, "number"]] : [], ([text, x, kind]) =>
-    [text, x, y + 18, kind]);
-  return y + 30;
+  const { best, logits, own, heated, cut, shares, temperature, row, drawn } = look, { width } = page;
+  const wide = width >= 700, x = wide ? [150, 235, 330, 350, 450] : [84, 130, 174, 0, 184];
+  const from = x[4], unit = (width - from - (wide ? 60 : 46)) / 4, high = own.length ? 23 : 27;
+  const long = (share) => Math.max(1.5, unit * (4 + Math.log10(Math.max(share, LEAST))));
+  const kept = look.order.length, n = logits.length - best.length;
+  const open = Math.min(row ?? 0, best.length - 1);
+  const rest = Math.max(0, 1 - best.reduce((sum, { id }) => sum + shares[id], 0));
+  const y = (i) => 26 + high * i, all = [...best.map(({ id, word }, i) => ({ id, word, i, cut: cut[id],
+    share: shares[id], tells: `“${word}”: logit ${logits[id].toFixed(2)}, share ${
+      shares[id].toFixed(3)}${cut[id] ? `, cut by ${cut[id]}` : ""}` })),
+  ...(n ? [{ id: "rest", word: `${n} others`, i: best.length, share: rest, cut: rest ? "" : "cut",
+    tells: `${n} others together: ${rest.toFixed(3)}` }] : [])];
+  const heads = [["logit", x[1], " end"], [`÷ ${temperature}`, x[2], " end"],
+    ...(wide ? [[`${kept} kept`, x[3], ""]] : []),
+    ...["0.001", "0.01", "0.1", "1"].map((text, k) => [text, from + unit * (k + 1), " middle"])
+      .filter((_, k) => wide || k % 2)];
+  put.label(group, "heads", heads, ([text, at, kind]) => [text, at, 13, `small${kind}`]);
+  put.path(group, "scale", [1, 2, 3, 4], (k) =>
+    ({ d: `M${from + unit * k} 18V${y(all.length) - 4}`, class: "axis" }));
+  put.rect(group, "places", all, ({ id, i, tells }) => ({ class: `bar-place${i === open ?
+    " picked" : ""}`, x: 1, y: y(i) - 2, width: width - 2, height: high - 1, rx: 6,
+    ...(id === "rest" ? told(tells) : choosable(tells, i === open, () => page.set({ row: i }))) }), "id");
+  put.rect(group, "bars", all, ({ id, i, share }) => ({ x: from, y: y(i) + 2, height: high - 9, rx: 3,
+    width: share ? long(share) : 0, fill: id === drawn?.id || (!i && !drawn) ? "var(--value)" :
+      "var(--key)", opacity: id === "rest" ? 0.4 : 1 }), "id");
+  put.label(group, "words", all, ({ id, word, cut, i }) => [
+    (id === drawn?.id ? "▶ " : "") + fitted(word, x[0] - (id === drawn?.id ? 24 : 6),
+      ...(id === "rest" ? [12] : [14, 600])),
+    x[0] - 4, y(i) + 14, `end${id === "rest" ? " small" : " strong"}${cut ? " struck" : ""}`], "id");
+  put.label(group, "logits", best.flatMap(({ id }, i) => [
+    [logits[id].toFixed(2), x[1], i], [heated[id].toFixed(2), x[2], i],
+    ...(wide ? [[cut[id] ? `✗ ${cut[id]}` : "kept", x[3], i]] : [])]), ([text, at, i]) =>
+    [text, at, y(i) + 14, `number${at < x[3] || !wide ? " end" : ""}`]);
+  put.label(group, "shares", all, ({ share, cut, i }) => [cut ? wide ? "0" : "✗" :
+    share.toFixed(3), from + 6 + (share ? long(share) : 0), y(i) + 14, `number${i ? "" : " strong"}`], "id");
+  const { id, word } = best[open];
+  const formula = cut[id] ? [`“${fitted(word, 90)}” is cut by ${cut[id]}: its share is 0`] : [
+    `share of “${fitted(word, 90)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ = `,
+    `${short(Math.exp(heated[id]))} / ${short(look.sum)} = ${shares[id].toFixed(3)}`];
+  const line = wide ? [formula.join("")] : formula, end = y(all.length) + 12;
+  put.text(group, "formula", line, (text, i) => [text, wide ? x[0] - 130 : 0, end + 18 * i,
+    "size-13 strong"]);
+  return drawStrip(layer(group, "strip"), look, width, end + 18 * line.length);
+}
+
+// The kept words side by side, each as wide as its share, and where the draw fell.
+function drawStrip(group, { order, shares, drawn, token }, width, y) {
+  let before = 0;
+  const places = order.map((id) => ({ id, from: before, to: (before += shares[id]) }));
+  put.rect(group, "all", [0], () => ({ x: 0, y, width, height: 22, class: "box" }));
+  put.rect(group, "places", places.slice(0, 12), ({ id, from, to }, i) => ({ x: from * width, y,
+    width: Math.max(0.5, (to - from) * width), height: 22, class: "cell",
+    fill: (drawn ? id === drawn.id : !i) ? "var(--value)" : "var(--hidden)" }), "id");
+  put.label(group, "names", places.slice(0, 6).filter(({ id, from, to }) =>
+    (to - from) * width > textWidth(token(id), 12) + 8), ({ id, from, to }) =>
+    [token(id), ((from + to) / 2) * width, y + 15, "size-12 middle strong",
+      { fill: (drawn ? id === drawn.id : id === order[0]) ? "var(--paper)" : "var(--ink)" }], "id");
+  put.path(group, "marker", drawn ? [drawn] : [], ({ at }) => ({ fill: "var(--query)",
+    d: `M${at * width} ${y + 22}l-6 11h12z`, class: "drops", ...told(`the draw ${at.toFixed(4)} falls ` +
+      `on “${token(drawn.id)}”`) }), ({ at }) => at);
+  const text = drawn ? `the draw ${drawn.at.toFixed(4)} falls on “${fitted(token(drawn.id), 90)}”` :
+    "Draw drops a marker on this strip";
+  put.label(group, "says", [text], (one) => {
+    const x = drawn ? drawn.at * width : 0, right = x + textWidth(one, 12) + 12 > width;
+    return [one, right ? x - 10 : x + (drawn ? 10 : 0), y + 36, `small${right ? " end" : ""}`];
+  });
+  return y + 42;
 }

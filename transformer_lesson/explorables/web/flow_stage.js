@@ -1,181 +1,235 @@
 // The whole model at a glance: words in, encoder, decoder, and the word that comes next.
 
-import { choosable, fitted, layer, pen, put, textLines, textWidth, told,
-  wrapped } from "./draw.js";
+import { choosable, fitted, layer, pen, put, textWidth, told, wrapped } from "./draw.js";
 import { firstLargest } from "./ranking.js";
 
-const STAGE = { word: 34, band: 72, gap: 28, between: 66, answer: 62, unit: 88, large: 28 };
+const STAGE = { word: 34, answer: 66, unit: 88, large: 28, blocks: 3 };
 
 export const percent = (share) => share > 0.995 ? "> 99 %" : share < 0.001 ? "< 0.1 %" :
   `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
 
-// The source word that the last written word looks at most, in the mean over the heads of the last
-// cross-attention: {j, share, shares}, or null if the model has none.
-export function litWord({ byName, sublayers }) {
-  const crossing = sublayers.findLast(({ kind }) => kind === "cross_attention");
-  if (!crossing) return null;
-  const { shape: [heads, queries], data, width } = byName.get(`${crossing.key}.weights`).value;
-  const shares = Array.from({ length: width }, (_, j) => {
+// The weights of an attention in the mean over its heads: a row for each query.
+function meanWeights({ byName }, key) {
+  const { shape: [heads, queries], data, width } = byName.get(`${key}.weights`).value;
+  return Array.from({ length: queries }, (_, i) => Array.from({ length: width }, (_, j) => {
     let sum = 0;
-    for (let h = 0; h < heads; h++) sum += data[(h * queries + queries - 1) * width + j];
+    for (let h = 0; h < heads; h++) sum += data[(h * queries + i) * width + j];
     return sum / heads;
-  });
-  const j = firstLargest(shares);
-  return { j, share: shares[j], shares };
+  }));
+}
+
+// The source word that the last written word looks at most, in the mean over the heads of the last
+// cross-attention: {j, share, shares, heads}, or null if the model has none.
+export function litWord(flow) {
+  const crossing = flow.sublayers.findLast(({ kind }) => kind === "cross_attention");
+  if (!crossing) return null;
+  const shares = meanWeights(flow, crossing.key).at(-1), j = firstLargest(shares);
+  const [heads] = flow.byName.get(`${crossing.key}.weights`).value.shape;
+  return { j, share: shares[j], shares, heads };
 }
 
 export function drawStage(group, look, page) {
   const plan = stagePlan(look, page.width);
-  drawBands(layer(group, "bands"), look, plan, page);
-  drawPath(layer(group, "path"), look, plan, page);
-  drawStageWords(layer(group, "words"), look, plan, page);
+  drawStacks(layer(group, "stacks"), look, plan, page);
+  if (look.writes) drawRibbons(layer(group, "ribbons"), look, plan, page);
   if (look.writes) drawNextWord(layer(group, "answer"), look, plan, page);
+  drawStageWords(layer(group, "words"), look, plan, page);
   return plan.height;
 }
 
-// The layout: the places of the words, of encoder and decoder, of the next word and of the ribbon.
+// The layout: encoder beside decoder, or above it if there is no room; below the decoder the next
+// word. There is room for all that the model will write.
 function stagePlan(look, width) {
-  const { lit, next, writes, whole } = look, size = (word) => textWidth(word, 16, 600) + 18;
-  const reads = look.translates || !writes, plan = { width };
-  let y = 0;
-  if (reads) {
-    const words = look.read.map(size), free = width - words.reduce((a, b) => a + b + 6, 0);
-    const more = Math.max(0, Math.min(90, free / words.length));
-    const row = wrapped(words.map((wide) => wide + more), { x: 0, y: 20, width, high: STAGE.word,
-      gap: 6 });
-    plan.read = row.places;
-    plan.encoder = { y: row.bottom + STAGE.gap, height: STAGE.band };
-    y = plan.encoder.y + STAGE.band + STAGE.between;
+  const { translates, writes, whole, chips: read, written } = look, wide = width >= 700;
+  const both = translates && writes, beside = both && wide, plan = { beside };
+  const needs = (words) => words.reduce((sum, word) => sum + chipWidth(word) + 6, 72);
+  const left = !beside ? width : Math.max(0.4 * width,
+    Math.min(0.6 * width, (width - 28 + needs(read) - needs(whole)) / 2));
+  if (translates || !writes) {
+    plan.read = stackPlan(look, read, { lane: "read", x: 0, y: 20, width: left, wide,
+      name: "Encoder", stop: 3, does: "every word looks at all the others" });
   }
-  if (!writes) return { ...plan, height: y };
-  plan.decoder = { y, height: STAGE.band };
-  const answerWide = (word) =>
-    Math.min(width, textWidth(word, STAGE.large, 600) + STAGE.unit + 120);
-  const inFlow = (words, word) => wrapped([...words.map((one) => size(one) - 4), answerWide(word)],
-    { x: 0, y: y + STAGE.band + 44, width, high: STAGE.answer, gap: 5 });
-  const now = inFlow(look.written, next.word), start = whole.length - look.most - 1;
-  const ends = whole.slice(Math.max(0, start)).map((word, i) =>
-    inFlow(whole.slice(0, start + i), word).bottom);
-  plan.written = now.places.slice(0, -1).map((one) =>
-    ({ ...one, y: one.y + (STAGE.answer - STAGE.word) / 2, height: STAGE.word }));
-  plan.answer = now.places.at(-1);
-  plan.from = lit && middleBelow(plan.read[lit.j]);
-  const last = plan.written.at(-1), below = plan.answer.y > last.y;
-  plan.to = [below ? Math.min(last.x + last.width + 26, width - 20) : plan.answer.x + 110,
-    plan.answer.y];
-  return { ...plan, height: Math.max(now.bottom, ...ends) + 4 };
+  if (!writes) return { ...plan, height: plan.read.bottom + 4 };
+  const x = beside ? left + 28 : 0, y = both && !beside ? plan.read.bottom + 84 : 20;
+  plan.written = stackPlan(look, whole, { lane: "written", x, y, width: width - x, wide,
+    name: "Decoder", stop: translates ? 5 : 4,
+    does: `looks back${translates ? ", and at the sentence" : " at what is there"}` });
+  const { xs, bottom } = plan.written, own = plan.own = xs[written.length - 1];
+  const high = Math.max(...whole.map((word) => textWidth(word, STAGE.large, 600)));
+  const most = Math.min(width - x, Math.max(250, high + STAGE.unit + 120));
+  plan.answer = { x: Math.max(x, Math.min(width - most, own - most / 2)), y: bottom + 22,
+    width: most, height: STAGE.answer };
+  return { ...plan, height: bottom + 22 + STAGE.answer + 4 };
 }
 
-const middleBelow = ({ x, y, width, height }) => [x + width / 2, y + height];
-const middleAbove = ({ x, y, width }) => [x + width / 2, y];
+const chipWidth = (word) => textWidth(word, 14, 600) + 16;
 
-// Encoder and decoder as two plain shapes; a click goes to their stop of the tour.
-function drawBands(group, look, { encoder, decoder, width, from, to }, page) {
-  const { sublayers, translates } = look, blocks = (name) =>
-    new Set(sublayers.filter(({ stack }) => stack === name).map(({ block }) => block)).size;
-  const all = [
-    encoder && { key: "encoder", name: "Encoder", does: "every word looks at all the others",
-      stop: 3, at: from?.[0], ...encoder },
-    decoder && { key: "decoder", name: "Decoder", at: to[0], ...decoder, stop: translates ? 5 : 4,
-      does: `looks back${translates ? ", and at the sentence" : " at what is there"}` }]
-    .filter(Boolean);
-  put.rect(group, "shapes", all, ({ key, name, does, y, height, stop }) => ({
-    x: 0, y, width, height, rx: 18, class: "box",
-    ...choosable(`${name}, ${blocks(key)} blocks: ${does}`, false, () => page.set({ stop })) }));
-  const right = ({ at }) => at < width / 2;
-  const room = ({ at = 0 }) => (at < width / 2 ? width - at : at) - 36;
-  const x = (one) => (right(one) ? width - 18 : 18);
-  put.label(group, "names", all, (one) =>
-    [one.name, x(one), one.y + 27, `strong${right(one) ? " end" : ""}`]);
-  const lines = all.flatMap((one) => textLines(one.does, room(one), 12).slice(0, 2)
-    .map((text, i) => ({ ...one, key: `${one.key} ${i}`, text, line: one.y + 46 + 14 * i })));
-  put.label(group, "does", lines, (one) =>
-    [one.text, x(one), one.line, `small${right(one) ? " end" : ""}`]);
+// A row of words and below it the blocks that they pass: each with the height where its words look
+// at each other, where they look at the source, and where each thinks by itself.
+function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) {
+  const high = wide ? { read: 58, written: 116 }[lane] : { read: 50, written: 84 }[lane];
+  const margin = wide ? 72 : 58, sizes = words.map(chipWidth);
+  const free = width - margin - sizes.reduce((a, b) => a + b + 6, 0);
+  const more = Math.max(0, Math.min(34, free / words.length));
+  const { places, bottom } = wrapped(sizes.map((size) => Math.min(size + more, width - margin)),
+    { x: x + margin, y, width: width - margin, high: STAGE.word, gap: 6 });
+  const own = sublayers.filter((one) => one.lane === lane && one.block !== null), top = bottom + 12;
+  const numbers = [...new Set(own.map(({ block }) => block))], shown = numbers.slice(-STAGE.blocks);
+  const tall = shown.length > 2 ? (high * 2) / shown.length : high, crosses = lane === "written";
+  const blocks = shown.map((block, i) => {
+    const from = top + 8 + tall * i, at = (share) => from + tall * share;
+    return { block, y: from, height: tall, fan: [from, at(crosses ? 0.45 : 0.66)], cross: at(0.66),
+      thinks: at(0.84), key: `${lane} ${block}`,
+      looks: own.find((one) => one.block === block && one.kind === "self_attention") };
+  });
+  return { ...stack, lane, x, width, y: top, places, blocks, n: numbers.length, height: 12 +
+    tall * shown.length, bottom: top + 12 + tall * shown.length, margin,
+    xs: places.map((place) => place.x + place.width / 2) };
 }
 
-// A thin line for each word, and one ribbon from the word that is looked at most to the next word.
-function drawPath(group, look, plan, page) {
-  const { read = [], written = [], encoder, decoder, from, to, answer } = plan;
-  const down = read.map((box) => middleBelow(box)).map(([x, y]) => `M${x} ${y}V${encoder.y}`);
-  const up = written.map((box) => middleAbove(box)).map(([x, y]) =>
-    `M${x} ${y}V${decoder.y + decoder.height}`);
-  const across = encoder && decoder ? read.map((box) => middleBelow(box)[0]).map((x) =>
-    `M${x} ${encoder.y + encoder.height}V${decoder.y}`) : [];
-  put.path(group, "thin", [[...down, ...across, ...up].join("")], (d) =>
-    ({ d, class: "axis", fill: "none", "stroke-width": 1.5 }));
-  if (!answer) return;
-  const bottom = decoder.y + decoder.height;
-  const [under, over] = encoder ? [encoder.y + encoder.height, decoder.y] : [0, decoder.y];
-  const d = from ? `M${from[0]} ${from[1]}V${under - 16}C${from[0]} ${over + 4} ${to[0]} ` +
-    `${under - 4} ${to[0]} ${over + 16}V${to[1]}` : `M${to[0]} ${bottom - 20}V${to[1]}`;
-  const last = written.at(-1), y = last.y + last.height / 2;
-  const joins = answer.y < last.y ? `M${last.x + last.width} ${y}H${answer.x}` :
-    `M${last.x + last.width / 2} ${last.y + last.height}V${answer.y}`;
-  const words = look.lit ? `the last written word looks most at “${look.read[look.lit.j]}”: ` +
-    `${look.lit.share.toFixed(2)}` : "the last vector becomes the next word";
-  put.path(group, "lit", [{ key: "ribbon", d, "stroke-width": 3 + 9 * (look.lit?.share ?? 0.6),
-    ...told(words, "lit") }, { key: "joins", d: joins, "stroke-width": 4 }], (one) =>
-    ({ class: "ribbon crossing", "stroke-opacity": 0.85, ...one }));
-  put.path(group, "pulse", page.pulsed ? [page.pulsed] : [], () =>
+// Encoder and decoder with their blocks: thin lines from word to word, as strong as the attention;
+// a click goes to their stop of the tour.
+function drawStacks(group, look, plan, page) {
+  const all = [plan.read, plan.written].filter(Boolean);
+  put.rect(group, "shapes", all, ({ name, n, does, x, y, width, height, stop }) => ({
+    x, y, width, height, rx: 14, class: "box",
+    ...choosable(`${name}, ${n} blocks: ${does}`, false, () => page.set({ stop })) }), "lane");
+  put.label(group, "names", all, ({ name, x, places: [first], margin }) =>
+    [name, x, first.y + 22, `strong${margin < 70 ? " size-12" : " size-13"}`], "lane");
+  const blocks = all.flatMap((stack) => stack.blocks.map((block) => ({ ...stack, ...block })));
+  put.rect(group, "lights", page.pending ? blocks : [], ({ x, y, width, height }) => ({
+    x: x + 3, y, width: width - 6, height: height - 2, rx: 10, class: "lights still" }),
+  ({ key }) => `${key} ${page.pulsed}`);
+  const steps = ({ lane, margin, block, y, height, fan, cross, thinks }) => margin < 70 ?
+    [[`block ${block}`, y + height * 0.5]] : [[`block ${block}`, y + 7],
+      [lane === "read" ? "looks" : "looks back", lane === "read" ? y + 23 : (y + fan[1]) / 2 + 8],
+      ...(lane === "written" && look.lit ? [["reads", cross - 14]] : []), ["thinks", thinks]];
+  put.label(group, "steps", blocks.flatMap((one) => steps(one).map(([text, y], i) =>
+    ({ key: `${one.key} ${i}`, text, x: one.x + 8, y: y + 4, class: "small" }))));
+  const lanes = all.flatMap(({ places, bottom, lane }) => places.slice(0, look[lane].length)
+    .map((place) => `M${place.x + place.width / 2} ${place.y + place.height}V${bottom}`));
+  put.path(group, "lanes", [lanes.join("")], (d) => ({ d, class: "axis", fill: "none" }));
+  put.path(group, "fans", blocks.flatMap((block) => fanOf(look, block)));
+  put.rect(group, "thinks", blocks.flatMap(({ key, thinks, xs, lane }) => look[lane].map((_, i) =>
+    ({ key: `${key} ${i}`, x: xs[i] - 9, y: thinks - 4, width: 18, height: 8, rx: 3,
+      fill: "var(--hidden)" }))));
+}
+
+// Lines from each key's lane to each query's, in four strengths of the mean over the heads.
+function fanOf(look, { key, looks, fan: [top, bottom], xs }) {
+  if (!looks) return [];
+  const strengths = ["", "", "", ""], middle = (top + bottom) / 2;
+  meanWeights(look, looks.key).forEach((row, i) => row.forEach((share, j) => {
+    if (share < 0.04) return;
+    strengths[Math.min(3, Math.floor(4 * share))] +=
+      `M${xs[j]} ${top}C${xs[j]} ${middle} ${xs[i]} ${middle} ${xs[i]} ${bottom}`;
+  }));
+  return strengths.map((d, k) => ({ key: `${key} ${k}`, d, ...pen("--key", 0.8 + 0.6 * k),
+    "stroke-opacity": 0.25 + 0.2 * k, "data-fan": looks.key }));
+}
+
+// From each source word a ribbon into the lane of the newest word, as strong as its attention, and
+// from there on to the next word.
+function drawRibbons(group, look, { read, written, own, answer, beside }, page) {
+  const { lit } = look, last = written.blocks.at(-1);
+  const place = written.places[look.written.length - 1];
+  const [start, crossing] = [place.y + place.height, lit ? last.cross : last.fan[1]];
+  const way = (j) => {
+    const { x, y, width, height } = read.places[j], from = x + width / 2, under = read.bottom;
+    const middle = (under + crossing) / 2, to = Math.max(from + 60, own - 90), into = beside ?
+      `C${from} ${crossing} ${from + 50} ${crossing} ${to} ${crossing}H${own}` :
+      `C${from} ${middle} ${own} ${middle} ${own} ${crossing}`;
+    return [`M${from} ${y + height}V${under}`, into];
+  };
+  const weak = !lit ? [] : lit.shares.map((share, j) => ({ j, share }))
+    .filter(({ j, share }) => j !== lit.j && share >= 0.005);
+  const ribbon = (share) => ({ class: "ribbon crossing", "stroke-width": 1 + 12 * share,
+    "stroke-opacity": 0.2 + 0.7 * share });
+  put.path(group, "weak", weak, ({ j, share }) => ({ ...ribbon(share), key: j,
+    d: `M${read.xs[j]} ${read.bottom}${way(j)[1]}` }), "j");
+  const on = `V${answer.y}`, strong = 3 + 10 * (lit?.share ?? 0.6);
+  const d = lit ? `${way(lit.j).join("")}${on}` : `M${own} ${start}${on}`;
+  const words = lit ? `the last written word looks most at “${look.read[lit.j]}”: ` +
+    `${lit.share.toFixed(2)}, mean of ${lit.heads} heads` : "the last vector becomes the next word";
+  put.path(group, "lit", [
+    { key: "own", d: `M${own} ${start}V${crossing}`, "stroke-width": 4 },
+    { key: "ribbon", d, "stroke-width": strong, "stroke-linejoin": "round", ...told(words, "lit") },
+  ], (one) => ({ class: "ribbon crossing", "stroke-opacity": 0.9, ...one }));
+  put.circle(group, "meets", lit ? [own] : [], (cx) => ({ cx, cy: crossing, r: 4 + strong / 2,
+    fill: "var(--value)" }), () => "meets");
+  put.path(group, "pulse", page.pending ? [page.pulsed] : [], () =>
     ({ d, class: "pulse still", pathLength: 100, ...pen("--paper", 6, "14 200") }), String);
-  if (from) nameLook(group, look, { from, to, under, over, width: plan.width });
+  if (!lit) return;
+  const texts = [`“${fitted(look.written.at(-1), 90, 13, 600)}” looks at “${
+    fitted(look.read[lit.j], 90, 13, 600)}”: ${lit.share.toFixed(2)}`,
+    `of its attention, mean of ${lit.heads} heads`];
+  put.label(group, "look", texts, (text, i) => [text, 0,
+    (beside ? crossing + 42 : read.bottom + 24) + 18 * i, `halo ${i ? "small" : "size-13 strong"}`]);
 }
 
-// Who looks at whom, beside the ribbon, if there is room.
-function nameLook(group, { lit, written, read }, { from, to, under, over, width }) {
-  const words = [written.at(-1), read[lit.j]].map((word) => `“${fitted(word, 70, 12)}”`);
-  const texts = [words.join(" looks most at "), `${words[0]} looks here`, "looks here"]
-    .map((text) => `${text}: ${lit.share.toFixed(2)}`);
-  const way = to[0] < from[0] ? -1 : 1;
-  const places = [[from[0], -way, under + 20], [to[0], way, over - 10]];
-  const all = texts.flatMap((text) => places.map((place) => [text, ...place]));
-  const fits = all.filter(([text, at, side]) =>
-    (side < 0 ? at : width - at) > textWidth(text, 12) + 22);
-  put.label(group, "look", fits.slice(0, 1), ([text, x, side, y]) =>
-    [text, x + side * 16, y, `small halo${side < 0 ? " end" : ""}`]);
-}
+// What stands below a word in its chip.
+const MEANS = { "<bos>": "start", "<eos>": "end" };
 
 function drawStageWords(group, look, plan, page) {
-  const { lit } = look, rows = [["read", plan.read], ["written", plan.written]]
-    .flatMap(([name, places]) => (places ?? []).map((place, i) =>
-      ({ key: `${name} ${i}`, name, i, word: look[name][i], place })));
-  const isLit = ({ name, i }) => name === "read" && i === lit?.j;
-  const last = ({ name, i }) => name === "written" && i === look.written.length - 1;
+  const { lit } = look, rows = [plan.read, plan.written].filter(Boolean)
+    .flatMap(({ lane, places }) => look[lane].map((word, i) => {
+      const struck = lane === "read" && look.struck(i);
+      return { key: `${lane} ${i}`, lane, i, word: struck ? look.chips[i] : word, struck,
+        place: places[i], below: struck ? word : MEANS[word] };
+    }));
+  const isLit = ({ lane, i }) => lane === "read" && i === lit?.j;
+  const last = ({ lane, i }) => lane === "written" && i === look.written.length - 1;
   const arrives = (one) => (last(one) && one.i + 1 === page.arrived ? " arrives" : "");
-  const says = ({ name, word, i }) => name === "written" ? `written: “${word}”` :
+  const from = plan.written?.places[look.written.length - 1];
+  if (from) { // where the newest word comes from
+    page.svg.style.setProperty("--dx", `${plan.answer.x + 20 - from.x}px`);
+    page.svg.style.setProperty("--dy", `${plan.answer.y + 10 - from.y}px`);
+  }
+  const says = ({ lane, word, i }) => lane === "written" ? `written: “${word}”` :
     lit ? `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention` : `read: “${word}”`;
+  const strong = (one) => isLit(one) || last(one);
+  put.path(group, "slot", plan.written?.places.slice(look.written.length).slice(0, 1) ?? [],
+    ({ x, y, width, height }) => ({ d: `M${x} ${y}h${width}v${height}h${-width}z`,
+      ...pen("--line", 1.5, "4 4") }));
   put.rect(group, "boxes", rows, (one) => ({
     ...one.place, rx: 8, ...told(says(one), isLit(one) ? "lit" : ""),
-    class: `box${isLit(one) || last(one) ? " marked" : ""}${arrives(one)}` }));
+    class: `box${strong(one) ? " marked" : ""}${arrives(one)}` }));
   put.label(group, "words", rows, (one) => [
-    fitted(one.word, one.place.width - 8, 16), one.place.x + one.place.width / 2,
-    one.place.y + 22.5, `middle size-16${isLit(one) || last(one) ? " strong" : ""}${arrives(one)}`,
-    { fill: isLit(one) || last(one) ? null : "var(--soft)" }]);
-  const second = look.translates ? "it has written" : "read and written";
-  const names = [["it reads", plan.read], [second, plan.written]]
-    .filter(([, places]) => places?.length);
-  put.text(group, "names", names, ([text, [first]]) =>
-    [text, 0, text === "it reads" ? first.y - 6 : first.y + first.height + 13, "small halo"],
-  ([text]) => text);
+    fitted(one.word, one.place.width - 6, 14, 600), one.place.x + one.place.width / 2,
+    one.place.y + (one.below ? 16 : 22), `middle${strong(one) ? " strong" : ""}${arrives(one)}${
+      one.struck ? " struck" : ""}`, { fill: strong(one) ? null : "var(--soft)" }]);
+  put.label(group, "below", rows.filter(({ below }) => below), ({ below, place }) =>
+    [below, place.x + place.width / 2, place.y + 29, "small middle"]);
+  const names = [["it reads", plan.read],
+    [look.translates ? "it has written" : "read and written", plan.written]]
+    .filter(([, stack]) => stack);
+  put.text(group, "names", names, ([text, { places: [first] }]) =>
+    [text, first.x, first.y - 6, "small halo"], ([text]) => text);
 }
 
-// The next word, large, with its share as a bar; a click writes it.
+// The next word, large, with its share as a bar; a click writes it. During Play it appears when the
+// pulse has arrived.
 function drawNextWord(group, look, { answer }, page) {
-  const { next, written, most, full } = look, { x, y, width, height } = answer;
-  const more = written.length < full, wide = Math.min(textWidth(next.word, STAGE.large, 600),
-    width - STAGE.unit - 120);
-  const words = `the next word is “${next.word}”: ${next.share.toFixed(3)}`;
+  const { next, written, most, full, logits } = look, { x, y, width, height } = answer;
+  const more = written.length < full, all = textWidth(next.word, STAGE.large, 600);
+  const unit = Math.max(30, Math.min(STAGE.unit, width - 120 - all));
+  const wide = Math.min(all, width - unit - 120);
+  const words = page.pending ? "the next word is on its way" :
+    `the next word is “${next.word}”: ${next.share.toFixed(3)}`;
   const write = () => page.set({ written: written.length - (full - most) + 1 });
+  const shown = page.pending ? [] : [next], key = () => `${written.length}`;
   put.rect(group, "box", [next], () => ({
     class: "box marked", x, y, width, height, rx: 12,
-    ...(more ? choosable(`${words}; write it`, false, write, "lit") : told(words, "lit")) }),
-  () => "box");
-  put.label(group, "word", [next], () =>
-    [fitted(next.word, wide + 1, STAGE.large, 600), x + 18, y + 41, "answer"], () => "word");
-  put.rect(group, "bar", [next], () => ({
-    x: x + wide + 34, y: y + 21, height: 20, rx: 3, width: Math.max(2, next.share * STAGE.unit),
-    fill: "var(--value)" }), () => "bar");
-  put.label(group, "percent", [next], () => [
-    percent(next.share), x + wide + 42 + next.share * STAGE.unit, y + 38, "size-20"],
-  () => "percent");
+    ...(more ? choosable(page.pending ? words : `${words}; write it`, false, write, "lit") :
+      told(words, "lit")) }), () => "box");
+  put.label(group, "word", shown, () => [fitted(next.word, wide + 1, STAGE.large, 600), x + 18,
+    y + 36, "answer"], key);
+  put.rect(group, "bar", shown, () => ({ class: "grows",
+    x: x + wide + 34, y: y + 16, height: 20, rx: 3, width: Math.max(2, next.share * unit),
+    fill: "var(--value)" }), key);
+  put.label(group, "percent", shown, () => [
+    percent(next.share), x + wide + 42 + next.share * unit, y + 33, "size-20"], key);
+  const others = `${logits.length - 1} others share ${percent(1 - next.share)}`;
+  put.label(group, "others", shown, () =>
+    [fitted(`for “${next.word}”; ${others}`, width - 30, 12), x + 18, y + 56, "small"], key);
 }

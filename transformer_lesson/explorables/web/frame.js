@@ -324,7 +324,7 @@ function actionButton(page, text, changes, state) {
 }
 
 // Counts a trait up to its maximum, unless pressed again; at the maximum it starts over.
-function playButton(page, trait, ends, milliseconds = 700) {
+function playButton(page, trait, ends, milliseconds = 700, name = "Play") {
   let timer = 0;
   const button = element("button", { type: "button", class: "play" });
   const stop = () => {
@@ -345,7 +345,7 @@ function playButton(page, trait, ends, milliseconds = 700) {
     timer = setInterval(step, milliseconds);
     page.redraw();
   };
-  return updated(page, button, () => set(button, { text: timer ? "❚❚ Pause" : "▶ Play" }));
+  return updated(page, button, () => set(button, { text: timer ? "❚❚ Pause" : `▶ ${name}` }));
 }
 
 // Lets pointer, finger and keyboard reach the elements of the picture. An element that is reached
@@ -420,7 +420,7 @@ function middleOf(node) {
 }
 
 function tellTip({ section, tip }, node) {
-  tip.style.visibility = node ? "visible" : "hidden";
+  tip.style.visibility = node && !("quiet" in node.dataset) ? "visible" : "hidden";
   if (!node) return;
   set(tip, { text: node.getAttribute("aria-label") });
   const box = node.getBoundingClientRect(), frame = section.getBoundingClientRect();

@@ -70,11 +70,18 @@ svg .marked { stroke: var(--value); stroke-width: 2.5; }
 svg .cell { stroke: var(--paper); stroke-width: 1; }
 svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
 svg .crossing { stroke: var(--value); }
-svg .pulse { stroke-dashoffset: 14; opacity: 0; animation: pulse 1s; }
+svg .pulse { stroke-dashoffset: 14; opacity: 0; animation: pulse 1.1s linear; }
 @keyframes pulse { from { stroke-dashoffset: 14; opacity: .8; }
   to { stroke-dashoffset: -100; opacity: .8; } }
 svg .arrives { animation: arrive .45s; }
-@keyframes arrive { from { transform: translateX(56px); opacity: 0; } }
+@keyframes arrive { from { transform: translate(var(--dx), var(--dy)); } }
+svg .lights { fill: var(--value); opacity: 0; animation: light .5s; }
+svg .lights:nth-child(2) { animation-delay: .2s; } svg .lights:nth-child(3) {
+  animation-delay: .45s; } svg .lights:nth-child(n + 4) { animation-delay: .7s; }
+@keyframes light { 50% { opacity: .28; } }
+svg .drops { animation: drop .5s ease-in; } @keyframes drop { from { transform: translateY(-60px); } }
+svg .grows { transform-box: fill-box; animation: grow .35s; }
+@keyframes grow { from { transform: scaleX(0); } }
 svg .grab { cursor: grab; } svg .grab [role="button"] { cursor: inherit; }
 svg .hand { fill: none; stroke: transparent; stroke-width: 11px; cursor: pointer; }
 svg .faint { opacity: .12; } svg .axis { stroke: var(--line); }

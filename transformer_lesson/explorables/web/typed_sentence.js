@@ -20,8 +20,13 @@ export function readSentence(text, vocabulary, closing) {
   }
   const unknown = spelled.filter(([, forms]) => !forms.length).map(([word]) => word);
   return { tokens, known: tokens.map((token) => vocabulary.has(token)), changes,
-    offers: offersFor(unknown, vocabulary) };
+    offers: offersFor(unknown, vocabulary), near: nearestTo(unknown, vocabulary) };
 }
+
+// The first unknown words, each with similar ones: [word, [known, …]].
+const nearestTo = (unknown, vocabulary) => [...new Set(unknown)].slice(0, MOST_OFFERS)
+  .filter((word) => /[\p{L}\p{N}]/u.test(word))
+  .map((word) => [word, similarWords(word.slice(0, 30), vocabulary)]);
 
 // Notes for below a picture, on words that were respelled or are unknown.
 export function notesOn({ changes, offers }) {
@@ -88,7 +93,8 @@ export function sourceIds(tokenizer, { tokens, known }) {
 const MOST_LETTERS = 1000; // of a text: merging the byte pairs of a long word is slow
 
 // The ids that a model translates or continues, with notes on them, {ids, translates, notes}, or
-// what to change in the text. If the vocabulary is not empty, the text is read as a sentence.
+// what to change in the text. If the vocabulary is not empty, the text is read as a sentence, and
+// the result also has its {tokens, known, near}.
 export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
   const text = typed.replace(/\p{Surrogate}/gu, "?"), letters = [...text].length;
   if (letters > MOST_LETTERS) {
@@ -102,7 +108,8 @@ export function textToGoOnFrom(typed, vocabulary, model, tokenizer) {
   if (ids.length === Number(translates)) return "There is no text to begin with: type some.";
   const writes = model.kind !== "EncoderOnlyTransformer" && !translates;
   const room = model.source.max_len - Number(writes);
-  if (ids.length <= room) return { ids, translates, notes: notesOn(reading) };
+  const { tokens, known, near = [] } = reading;
+  if (ids.length <= room) return { ids, translates, notes: notesOn(reading), tokens, known, near };
   return `The text has ${ids.length} tokens, but the model has room for ${room}: shorten it.`;
 }
 

@@ -8,6 +8,7 @@ import torch
 from transformer_lesson.checkpoints.layer_by_layer import Comparison, Difference
 from transformer_lesson.lessons.lesson_12 import asking, figures
 from transformer_lesson.lessons.lesson_12.exercises import Letters
+from transformer_lesson.lessons.lesson_12.removal import Part
 from transformer_lesson.text.pretrained import chat_prompt
 
 
@@ -63,3 +64,15 @@ def test_each_id_stands_above_its_token():
             shown.append(int(found[0]))
             assert tokens[found.start() :].startswith(spelled.token(shown[-1]))
     assert shown == chat_prompt(spelled, asking.SHOWN[1])
+
+
+def test_a_heads_cost_stands_over_its_score_and_some_have_names():
+    heads = {Part(16, 0): (0.0, 5.3), Part(18, 6): (0.86, 1.8), Part(2, 1): (0.3, -0.1)}
+    made = figures.costs_by_score("Claim", heads, [Part(18, 6), Part(16, 0)])
+    (dots, zero), names = made.axes[0].lines, made.axes[0].texts
+    assert list(zip(*dots.get_data(), strict=True)) == [*heads.values()] and zero is not dots
+    assert {one.get_text(): one.xy for one in names} == {
+        "16.0": heads[Part(16, 0)],
+        "18.6": heads[Part(18, 6)],
+    }
+    assert made.alt.endswith("16.0 +5.3 at 0.00, 18.6 +1.8 at 0.86.")

@@ -111,3 +111,30 @@ def test_a_head_has_a_score_of_its_weights_without_bos(model, monkeypatch):
     what_followed = run["decoder.2.self_attention.weights"][:, :, 10:18, 2:10]
     expected = what_followed.diagonal(dim1=-2, dim2=-1).mean(dim=(0, 2))
     assert torch.allclose(scores[2], expected) and expected.min() > 0
+
+
+@torch.no_grad()
+def test_only_far_blocks_see_the_first_token_again(model):
+    ids = torch.randint(31, (1, 31))
+    with gemma.windows(model, 5, 5, far_sinks=1), record(model) as run:
+        model(ids)
+    for i, own in enumerate(model.config.windows):
+        at_first = run[f"decoder.{i}.self_attention.weights"][..., 10:, 0]
+        assert (at_first == 0).all() == (own is not None)
+
+
+@torch.no_grad()
+def test_a_constant_for_the_first_token_alone_is_its_own_size(model):
+    ids, norms = torch.randint(31, (1, 31)), gemma.qk_norms(model)[:1]
+    before = model(ids)
+    seen = []
+    norms[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    with gemma.constant(model, norms, ids, apart=True):
+        given, x = seen[0], torch.randn(1, 4, 7, seen[0].size(-1))
+        sizes = given.square().mean(-1).sqrt()
+        changed = norms[0].forward(x)
+    expected = torch.cat(
+        [x[..., :1, :] / sizes[..., 0].mean(), x[..., 1:, :] / sizes[..., 1:].mean()], -2
+    )
+    assert torch.allclose(changed, expected * norms[0].weight, atol=1e-5)
+    assert torch.equal(model(ids), before)

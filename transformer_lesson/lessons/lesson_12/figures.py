@@ -1,12 +1,13 @@
 """Drawings of numbers in few bits, of a comparison by layer, and of heads found and removed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from matplotlib.patches import Rectangle
 
 from transformer_lesson.checkpoints.layer_by_layer import Comparison
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, curves, figure, heatmap
+from transformer_lesson.lessons.lesson_12.removal import Part
 
 Cost = tuple[float, float, float]
 LEVEL = "#c5d2de"
@@ -246,4 +247,25 @@ def cost_of_blocks(
     axes.set(xlabel=f"block without its {part}", ylabel="nats a token more")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.legend()
+    return picture
+
+
+def costs_by_score(
+    title: str, heads: Mapping[Part, tuple[float, float]], named: Collection[Part]
+) -> Figure:
+    """Return a dot for each head: what it costs to take it away alone, over its score.
+
+    Args:
+        title: the claim that the figure supports.
+        heads: induction score and cost in nats a token of each.
+        named: heads that have their name beside their dot.
+    """
+    x, y = zip(*heads.values(), strict=True)
+    told = ", ".join(f"{one} {heads[one][1]:+.1f} at {heads[one][0]:.2f}" for one in sorted(named))
+    picture, axes = figure(title, f"Cost of each head over its score. {told}.", 7.5, 3.0)
+    axes.plot(x, y, "o", color=COLORS[0], alpha=0.5, markersize=5)
+    for one in named:
+        axes.annotate(str(one), heads[one], (5, 4), textcoords="offset points", fontsize=9)
+    axes.axhline(0, color="black", lw=0.8)
+    axes.set(xlabel="induction score", ylabel="taken away alone,\nnats on the second copy")
     return picture

@@ -50,17 +50,21 @@ def put(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 
 @contextmanager
 def windows(
-    model: DecoderOnlyTransformer, near: int | None, far: int | None, sinks: int = 0
+    model: DecoderOnlyTransformer,
+    near: int | None,
+    far: int | None,
+    near_sinks: int = 0,
+    far_sinks: int = 0,
 ) -> Iterator[None]:
     """Give blocks other windows inside the `with` block; `None` lets them see everything.
 
     Args:
         model: of Gemma's kind.
         near, far: for blocks that have a window, and for those that see everything.
-        sinks: so many tokens at the beginning stay visible.
+        near_sinks, far_sinks: so many tokens at the beginning stay visible in these blocks.
     """
 
-    def exchange(window: int | None, _: nn.Module, inputs: tuple) -> tuple:
+    def exchange(window: int | None, sinks: int, _: nn.Module, inputs: tuple) -> tuple:
         x, _, *rest = inputs
         n = x.size(1)
         mask = causal_mask(n) if window is None else sink_mask(n, window, sinks)
@@ -68,7 +72,8 @@ def windows(
 
     with ExitStack() as stack:
         for block, own in zip(model.decoder, model.config.windows, strict=True):
-            hook = partial(exchange, near if own else far)
+            given = (near, near_sinks) if own else (far, far_sinks)
+            hook = partial(exchange, *given)
             stack.callback(block.register_forward_pre_hook(hook).remove)
         yield
 
@@ -116,15 +121,26 @@ def post_norms(model: DecoderOnlyTransformer) -> list[nn.Module]:
     return [norm for b in model.decoder for norm in (b.norm_1[1], b.norm_2[1])]
 
 
-def constant(model: DecoderOnlyTransformer, norms: list[nn.Module], ids: Tensor) -> Any:
+def constant(
+    model: DecoderOnlyTransformer, norms: list[nn.Module], ids: Tensor, apart: bool = False
+) -> Any:
     """Let norms divide by one number each: the mean size of what they get on another text.
 
     It is the control of leaving a norm out, which also changes how large everything is.
+
+    Args:
+        model: of Gemma's kind.
+        norms: of this model.
+        ids: the other text.
+        apart: the first token, `<bos>`, has a number of its own, which no other token changes.
     """
-    found: dict[nn.Module, float] = {}
+    found: dict[nn.Module, tuple[Tensor, Tensor]] = {}  # of the first token, of the others
 
     def measure(norm: nn.Module, inputs: tuple) -> None:
-        found[norm] = inputs[0].square().mean(-1).sqrt().mean().item()
+        size = inputs[0].square().mean(-1).sqrt()  # (..., n)
+        found[norm] = (
+            (size[..., 0].mean(), size[..., 1:].mean()) if apart else (size.mean(), size.mean())
+        )
 
     with ExitStack() as stack:
         for norm in norms:
@@ -132,7 +148,8 @@ def constant(model: DecoderOnlyTransformer, norms: list[nn.Module], ids: Tensor)
         model(ids, last_only=True)
 
     def divided(norm: nn.Module, x: Tensor) -> Tensor:
-        return x / found[norm] * norm.weight
+        first, rest = found[norm]
+        return torch.cat([x[..., :1, :] / first, x[..., 1:, :] / rest], dim=-2) * norm.weight
 
     return put(*((norm, "forward", partial(divided, norm)) for norm in norms))
 
@@ -147,13 +164,16 @@ def conditions(
         AS_IT_IS: ExitStack,
         "no window": lambda: windows(model, None, None),
         "all local": lambda: windows(model, WINDOW, WINDOW),
-        "all local, <bos> visible": lambda: windows(model, WINDOW, WINDOW, 1),
+        "all local, <bos> visible": lambda: windows(model, WINDOW, WINDOW, 1, 1),
+        "all local, far see <bos>": lambda: windows(model, WINDOW, WINDOW, 0, 1),
         "far blocks: the near base": lambda: turned_by(model, near, near),
         "far blocks: no positions": lambda: turned_by(model, near, same),
         "QK-norm: out": lambda: put(*((n, "forward", same) for n in qk_norms(model))),
         "QK-norm: a constant": lambda: constant(model, qk_norms(model), other),
+        "QK-norm: <bos> apart": lambda: constant(model, qk_norms(model), other, apart=True),
         "norms behind: out": lambda: put(*((n, "forward", same) for n in post_norms(model))),
         "norms behind: a constant": lambda: constant(model, post_norms(model), other),
+        "norms behind: <bos> apart": lambda: constant(model, post_norms(model), other, apart=True),
         "gate: swish": lambda: put(*((g, "gate", ACTIVATIONS["swish"]) for g in gates)),
         "gate: exact GELU": lambda: put(*((g, "gate", ACTIVATIONS["gelu"]) for g in gates)),
     }

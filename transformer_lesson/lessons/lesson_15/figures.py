@@ -13,9 +13,10 @@ from transformer_lesson.training.scaling import ScalingLaw
 Point = tuple[float, float, str]
 """Operations per byte, operations per second, and a label."""
 LOOKS = {  # one mark for each thing, in every drawing: its style, and where its labels are
-    "feed_forward": ({"marker": "o", "color": COLORS[0]}, (-5, -19, "right")),
+    "feed_forward": ({"marker": "o", "color": COLORS[0]}, (0, -19, "center")),
+    "feed_forward again": ({"marker": "o", "color": COLORS[0]}, (-8, 0, "right")),
     "from a cache": ({"marker": "o", "color": COLORS[0], "mfc": "none"}, (0, 8, "center")),
-    "attention": ({"marker": "s", "color": COLORS[2]}, (8, -12, "left")),
+    "attention": ({"marker": "s", "color": COLORS[2], "mfc": "none"}, (8, -12, "left")),
     "by count": ({"marker": "x", "color": COLORS[2]}, (0, 8, "center")),
 }
 
@@ -112,7 +113,7 @@ def exponents_compared(
     near.set_title("near the runs", fontsize=9)
     far.set(ylim=(0.6, None), xticks=[1e4, 1e6, 1e8, 1e10])
     far.xaxis.set_minor_locator(NullLocator())
-    far.set_title("far beyond", fontsize=9)
+    far.set_title(f"far beyond, still {tokens:,} characters (E: endless text)", fontsize=9)
     return drawing
 
 

@@ -193,9 +193,9 @@ def written(kinds: dict[str, tuple[Sequence[float], Sequence[float]]]) -> Figure
 
     Args:
         kinds: by name, the shares of all seeds before and after; first chosen and rejected, then
-            the kinds of a third sentence.
+            the kinds of other sentences.
     """
-    title = "The rejected sentence is gone, and mostly third ones take its place"
+    title = "The rejected sentence is gone, and mostly other ones take its place"
     told = [f"{name}: {span(first)}, then {span(last)}" for name, (first, last) in kinds.items()]
     alt = f"What is written before and after DPO, three seeds. {'; '.join(told)}."
     picture, axes = figure(title, alt, 7.2, 2.7)

@@ -113,6 +113,16 @@ def right_draws(model, asked, n=64) -> list[int]:
     return [texts.count(pair.target) for texts, pair in zip(tried.texts, asked, strict=True)]
 
 
+def in_either_order(model, corpus) -> float:
+    """Return the share of single draws that are right in German or in English order."""
+    pairs = [pair for _, pair in corpus.test]
+    english = [habits.english_order(meaning) for meaning, _ in corpus.test]
+    tried = manners.attempts(model, TOKENIZER, [pair.source for pair in pairs], 8, seed=7)
+    rows = zip(tried.texts, pairs, english, strict=True)
+    either = [text in (pair.target, other) for texts, pair, other in rows for text in texts]
+    return sum(either) / len(either)
+
+
 def sharpened(seed) -> dict:
     """How many of 64 draws are right, sentence by sentence, before and after rewards."""
     corpus, _ = sentences(seed)
@@ -127,8 +137,9 @@ def unsmoothed(seed) -> dict:
     corpus, _ = sentences(seed)
     plain = copy.deepcopy(SHIPPED)
     manners.tune(plain, TOKENIZER, [pair for _, pair in corpus.practice], 60, seed=seed)
-    asked = [pair for _, pair in corpus.test[:60]]
-    return {"n": 64, "before": right_draws(spoiled(corpus, seed, start=plain), asked)}
+    asked, model = [pair for _, pair in corpus.test[:60]], spoiled(corpus, seed, start=plain)
+    either = in_either_order(model, corpus)
+    return {"n": 64, "before": right_draws(model, asked), "either order": either}
 
 
 def hacked(seed) -> dict:
@@ -418,15 +429,9 @@ def smoothing(seed) -> dict:
         model = copy.deepcopy(start)
         manners.tune(model, TOKENIZER, practice, 60, seed=seed, label_smoothing=share)
         results[name] = model
-    pairs = [pair for _, pair in corpus.test]
-    english = [habits.english_order(meaning) for meaning, _ in corpus.test]
     for name, model in results.items():
-        tried = manners.attempts(model, TOKENIZER, [pair.source for pair in pairs], 8, seed=7)
-        rows = zip(tried.texts, pairs, english, strict=True)
-        either = [text in (pair.target, other) for texts, pair, other in rows for text in texts]
-        results[name] = measured(model, corpus.test, others) | {
-            "either order": sum(either) / len(either)
-        }
+        either = {"either order": in_either_order(model, corpus)}
+        results[name] = measured(model, corpus.test, others) | either
     return results
 
 

@@ -2,6 +2,8 @@
 
 from transformer_lesson.lessons.lesson_07.second_half import (
     TWO_PARTS,
+    Begun,
+    most_frequent_by_verb,
     sentences,
     with_another_verb,
 )
@@ -22,3 +24,13 @@ def test_another_verb_never_takes_the_half_that_is_due_and_keeps_its_number():
         ((old, new),) = [pair for pair in words if pair[0] != pair[1]]
         assert before.due in takes[old] and before.due not in takes[new]
         assert plural[old] == plural[new]
+
+
+def test_a_verbs_most_frequent_half_counts_singular_and_plural_together():
+    halves = {
+        "das Kind macht das Fenster": ["auf", "zu", "zu"],
+        "die Kinder machen das Fenster": ["auf", "auf"],  # of macht, auf leads by one
+        "das Kind holt die Frau": ["ab"],
+    }
+    begun = [Begun("", german, half) for german, dues in halves.items() for half in dues]
+    assert most_frequent_by_verb(begun) == 3 + 1

@@ -55,7 +55,7 @@ PLAYED = {  # what is played, from where to where
     "TranslationPlayground": ("shown", 1, 12),
 }
 PLAY = f"""(() => {{
-    const button = [...root.querySelectorAll("button")].find(it => it.innerText.includes("Play"));
+    const button = root.querySelector("button.play");
     const seen = [], timers = [window.setInterval, window.clearInterval];
     let tick = null;
     window.setInterval = act => {{ tick = act; return 1; }};

@@ -147,7 +147,7 @@ export function drawLikeliest(group, look, page) {
   const heads = [["logit", x[1], " end"], [`÷ ${temperature}`, x[2], " end"],
     ...(wide ? [[`${kept} kept`, x[3], ""]] : []),
     ...["0.001", "0.01", "0.1", "1"].map((text, k) => [text, from + unit * (k + 1), " middle"])
-      .filter((_, k) => wide || k % 2)];
+      .filter((_, k) => wide || k === 3 || (k === 1 && unit > 24))];
   put.label(group, "heads", heads, ([text, at, kind]) => [text, at, 13, `small${kind}`]);
   put.path(group, "scale", [1, 2, 3, 4], (k) =>
     ({ d: `M${from + unit * k} 18V${y(all.length) - 4}`, class: "axis" }));
@@ -169,8 +169,8 @@ export function drawLikeliest(group, look, page) {
     share.toFixed(3), from + 6 + (share ? long(share) : 0), y(i) + 14, `number${i ? "" : " strong"}`], "id");
   const { id, word } = best[open];
   const formula = cut[id] ? [`“${fitted(word, 90)}” is cut by ${cut[id]}: its share is 0`] : [
-    `share of “${fitted(word, 90)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ = `,
-    `${short(Math.exp(heated[id]))} / ${short(look.sum)} = ${shares[id].toFixed(3)}`];
+    `share of “${fitted(word, 70)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ`,
+    ` = ${short(Math.exp(heated[id]))} / ${short(look.sum)} = ${shares[id].toFixed(3)}`];
   const line = wide ? [formula.join("")] : formula, end = y(all.length) + 12;
   put.text(group, "formula", line, (text, i) => [text, wide ? x[0] - 130 : 0, end + 18 * i,
     "size-13 strong"]);
@@ -196,7 +196,7 @@ function drawStrip(group, { order, shares, drawn, token }, width, y) {
     "Draw drops a marker on this strip";
   put.label(group, "says", [text], (one) => {
     const x = drawn ? drawn.at * width : 0, right = x + textWidth(one, 12) + 12 > width;
-    return [one, right ? x - 10 : x + (drawn ? 10 : 0), y + 36, `small${right ? " end" : ""}`];
+    return [one, right ? Math.max(textWidth(one, 12), x - 10) : x + (drawn ? 10 : 0), y + 46, `small${right ? " end" : ""}`];
   });
-  return y + 42;
+  return y + 52;
 }

@@ -14,7 +14,7 @@ Point = tuple[float, float, str]
 """Operations per byte, operations per second, and a label."""
 LOOKS = {  # one mark for each thing, in every drawing: its style, and where its labels are
     "feed_forward": ({"marker": "o", "color": COLORS[0]}, (0, -19, "center")),
-    "feed_forward again": ({"marker": "o", "color": COLORS[0]}, (-8, 0, "right")),
+    "feed_forward again": ({"marker": "o", "color": COLORS[0]}, (-5, -19, "right")),
     "from a cache": ({"marker": "o", "color": COLORS[0], "mfc": "none"}, (0, 8, "center")),
     "attention": ({"marker": "s", "color": COLORS[2], "mfc": "none"}, (8, -12, "left")),
     "by count": ({"marker": "x", "color": COLORS[2]}, (0, 8, "center")),

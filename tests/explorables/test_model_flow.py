@@ -141,14 +141,17 @@ def test_the_next_words_have_their_logits_and_shares_at_each_temperature_and_cut
     shares = top_p_filter(cut, top_p).softmax(-1)
     token = trained_translator().tokenizer.token
     best = from_largest(logits, 8)
-    *told, others = [words for words in page.told() if words.startswith("“") or " others" in words]
+    told = [words for words in page.told() if words.startswith("“")]
+    others = [words for words in page.told() if " others" in words]
     cuts = [words.partition(", cut by ")[2] for words in told]
     rows = [(token(i), logits[i].item(), shares[i].item()) for i in best]
     shown = [words.partition(", cut by ")[0] for words in told]
     assert_agree(shown, lines("“{}”: logit {:.2f}, share {:.3f}", rows))
     assert [bool(cut) for cut in cuts] == [not shares[i] for i in best]
-    rest = 1 - sum(share for *_, share in rows)
-    assert_agree([others], [f"{len(logits) - 8} others together: {max(0, rest):.3f}"])
+    kept, rest = int((shares > 0).sum()), 1 - sum(share for *_, share in rows)
+    together = [f"{kept - 8} others together: {rest:.3f}"] if kept > 8 else []
+    assert_agree(others, together)
+    assert f"softmax: {kept} words share 1." in page.said
     assert f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}" == page.title
     heated = [f"{logits[i] / temperature:.2f}" for i in best]
     assert set(heated) <= set(page.written())

@@ -136,13 +136,13 @@ export function drawLikeliest(group, look, page) {
   const wide = width >= 700, x = wide ? [150, 235, 330, 350, 450] : [84, 130, 174, 0, 184];
   const from = x[4], unit = (width - from - (wide ? 60 : 46)) / 4, high = own.length ? 23 : 27;
   const long = (share) => Math.max(1.5, unit * (4 + Math.log10(Math.max(share, LEAST))));
-  const kept = look.order.length, n = logits.length - best.length;
+  const kept = look.order.length, n = Math.max(0, kept - best.length); // what was cut shares nothing
   const open = Math.min(row ?? 0, best.length - 1);
   const rest = Math.max(0, 1 - best.reduce((sum, { id }) => sum + shares[id], 0));
   const y = (i) => 26 + high * i, all = [...best.map(({ id, word }, i) => ({ id, word, i, cut: cut[id],
     share: shares[id], tells: `“${word}”: logit ${logits[id].toFixed(2)}, share ${
       shares[id].toFixed(3)}${cut[id] ? `, cut by ${cut[id]}` : ""}` })),
-  ...(n ? [{ id: "rest", word: `${n} others`, i: best.length, share: rest, cut: rest ? "" : "cut",
+  ...(n ? [{ id: "rest", word: `${n} others`, i: best.length, share: rest, cut: "",
     tells: `${n} others together: ${rest.toFixed(3)}` }] : [])];
   const heads = [["logit", x[1], " end"], [`÷ ${temperature}`, x[2], " end"],
     ...(wide ? [[`${kept} kept`, x[3], ""]] : []),

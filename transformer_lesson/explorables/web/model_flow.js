@@ -205,7 +205,7 @@ const TOUR = [
     title: ({ next, temperature, drawn, token, shares }) => drawn ?
       `The draw falls on “${token(drawn.id)}”, which has ${percent(shares[drawn.id])}` :
       `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
-    says: (look) => `Logit ÷ temperature, top-k and top-p cut, softmax: ${look.logits.length} words ` +
+    says: (look) => `Logit ÷ temperature, top-k and top-p cut, softmax: ${look.order.length} words ` +
       `share 1. Next: ${likeliestOf(look)}. The lower the temperature, the surer the first. ` +
       "Bars: each line is ten times the last." }];
 

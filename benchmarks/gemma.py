@@ -70,10 +70,12 @@ def beside_llama_cpp(
     theirs = llama_cpp.Llama(str(path), verbose=False, **sizes)
 
     def write_theirs() -> list[int]:
+        theirs.reset()  # else it keeps what both prompts begin with
         tokens = theirs.generate(prompt[0].tolist(), temp=0.0, reset=True)
         return list(itertools.islice(tokens, N_NEW))
 
     def read_theirs() -> int:
+        theirs.reset()
         return next(theirs.generate(long[0].tolist(), temp=0.0, reset=True))
 
     rows = []

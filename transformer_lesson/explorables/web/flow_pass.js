@@ -10,7 +10,7 @@ import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
 const FLOW = { read: 16, written: 12 }; // the most tokens shown
 
 // The pass over a page's text and the tokens written so far, or what to change in the text.
-export function flowFor({ text: typed, written, chosen }, page, { model, tokenizer }) {
+export function flowFor({ text: typed, written, chosen = [] }, page, { model, tokenizer }) {
   const vocabulary = new Set(page.model.get("source_words"));
   const text = textToGoOnFrom(typed, vocabulary, model, tokenizer);
   if (typeof text === "string") return text;

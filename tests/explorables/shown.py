@@ -14,10 +14,15 @@ WINDOW = {"width": 1100, "height": 900}
 RESTED = f"""async () => {{
     const frame = () => new Promise(requestAnimationFrame), end = Date.now() + {1000 * PATIENCE};
     await frame();
-    do await frame(); while ({HOST}.shadowRoot.querySelector("[aria-busy]") && Date.now() < end);
+    do {{
+        if (window.broken) throw new Error(window.broken);
+        await frame();
+    }} while ({HOST}.shadowRoot.querySelector("[aria-busy]") && Date.now() < end);
     return {HOST}.shadowRoot;
 }}"""
-"""Waits until the picture shows what was last set, clicked or pressed."""
+"""Waits until the picture shows what was last set, clicked or pressed, or fails as the page did."""
+BROKEN = """for (const kind of ["error", "unhandledrejection"]) addEventListener(kind,
+    event => { window.broken = String(event.reason ?? event.message); });"""
 READ = {
     "title": 'root.querySelector("h3").innerText',
     "said": 'root.querySelector(".said").innerText',
@@ -41,6 +46,7 @@ class Shown:
     def __init__(self, browser):
         self.context = new_context(browser, offline=True)
         self.page = self.context.new_page()
+        self.page.add_init_script(BROKEN)
         self.problems = []
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("dialog", lambda d: (self.problems.append(d.message), d.dismiss()))

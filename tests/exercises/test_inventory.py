@@ -57,8 +57,7 @@ def test_each_wrong_option_is_a_mistake_of_the_diagnosis_or_leads_to_its_lesson(
         prose = [
             cell for path in (lesson(option.lesson), *behind) for cell in cells(path, "markdown")
         ]
-        heads = [source(cell).splitlines()[0] for cell in prose]
-        heads = {re.sub(r"^#+ (\d+ · |Dig deeper: )?", "", head) for head in heads}
+        heads = re.findall(r"(?m)^#+ (?:\d+ · )?(.+)$", "\n".join(map(source, prose)))
         assert option.section in heads, (option.lesson, option.section)
         if option.turn:
             exercise, turn = option.turn.split(": ")

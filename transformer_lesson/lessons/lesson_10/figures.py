@@ -181,7 +181,7 @@ def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -
     for name, stories in marked.items():
         kept, right = sum(map(all, stories)), sum(map(sum, stories)) / sum(map(len, stories))
         share = f"{kept} of {len(stories)} stories,\n{right:.0%} of sentences"
-        heads.append(f"{printable(name)}, right:\n{share}")
+        heads.append(f"{printable(name)}:\n{share}")
         details.append(f"{printable(name)}: {kept} of {len(stories)} stories and {right:.0%} of "
                     "sentences are right")  # fmt: skip
     picture, axes = figure(title, f"{'. '.join(details)}.", 9.0, 4.4, columns=len(marked))
@@ -195,7 +195,7 @@ def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -
         one.set_title(head, fontsize=9, parse_math=False)
         numbers = range(1, longest + 1, 4)
         one.set_xticks([number - 1 for number in numbers], [str(number) for number in numbers])
-        one.set(yticks=[], xlabel="sentence number")
+        one.set(yticks=[], xlabel="sentence")
         one.spines[:].set_visible(False)
     np.atleast_1d(axes)[0].set_ylabel("stories, one in each row")
     picture.subplots_adjust(left=0.05, right=0.86, bottom=0.13, top=0.76, wspace=0.15)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
+from tests.checkpoints.closeness import CLOSE, apart
 from tests.checkpoints.t5 import KINDS, made, write_gguf
 from transformer_lesson.checkpoints import (
     compare_layers,
@@ -22,8 +23,6 @@ from transformer_lesson.generation import generate
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.hooks import record
 
-CLOSE = 3e-6
-"""How far logits may differ, as a share of the largest."""
 N = 70  # tokens of a target: past the last bucket of the smaller table
 
 
@@ -32,10 +31,6 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor]:
     source = torch.randint(3, 97, (2, 40))
     source[1, :7] = 0
     return source, torch.randint(3, 97, (2, N))
-
-
-def apart(ours, theirs) -> float:
-    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
 
 @pytest.mark.slow
@@ -193,7 +188,9 @@ def test_what_a_gguf_file_says_more_is_refused(changes, message, tmp_path):
 
 def test_a_bias_of_its_own_in_each_layer_is_refused_and_so_are_four_bits(tmp_path):
     theirs = made("1.0")  # as in UMT5
-    theirs.encoder.block[1].layer[0].SelfAttention.relative_attention_bias = torch.nn.Embedding(32, 6)
+    theirs.encoder.block[1].layer[0].SelfAttention.relative_attention_bias = torch.nn.Embedding(
+        32, 6
+    )
     write_gguf(tmp_path / "m.gguf", theirs)
     with pytest.raises(ValueError, match="extra: encoder.block.1.layer.0.SelfAttention.relative"):
         from_pretrained(tmp_path / "m.gguf")

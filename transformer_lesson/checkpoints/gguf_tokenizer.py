@@ -78,9 +78,9 @@ def read_tokenizer(path: str | Path) -> PretrainedTokenizer:
         ValueError: a damaged file, another kind of tokenizer, or one that contradicts itself.
 
     Differs: `transformers` reads SmolLM2's file without splitting numbers into digits. llama.cpp
-        does not compose accents for Qwen and Pythia, whose own tokenizers do. Where a text begins with a
-        blank of its own, the text behind a given token does, too, as in llama.cpp; SentencePiece
-        puts it only at the beginning.
+        does not compose accents for Qwen and Pythia, whose own tokenizers do. Where a text begins
+        with a blank of its own, the text behind a given token does, too, as in llama.cpp;
+        SentencePiece puts it only at the beginning.
     """
     metadata = read_gguf(path).metadata
     with readable_errors(f"the metadata of {path}"):

@@ -21,7 +21,8 @@ from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
 from transformer_lesson.checkpoints.gguf_formats import FOUR_BITS
 from transformer_lesson.checkpoints.gguf_tokenizer import read_tokenizer as read_tokenizer
 from transformer_lesson.checkpoints.gpt_neox import NEOX, GPTNeoXFamily, head_by_head
-from transformer_lesson.checkpoints.llama import FULL, LOCAL, RELATIVES, LlamaFamily, share_of
+from transformer_lesson.checkpoints.llama import RELATIVES, LlamaFamily
+from transformer_lesson.checkpoints.rotations import FULL, LOCAL, share_of
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
 from transformer_lesson.files import printable

@@ -1,11 +1,12 @@
 """A T5 or mT5 in a GGUF file: its config and its names.
 
-llama.cpp says less of a T5 than config.json does. It has no field for the activation (a network with
-a gate has GELU, one without has ReLU), none for the largest distance of the buckets (always 128), and
-none for the scale of logits: a table that is embedding and projection at once is version 1.0's.
+llama.cpp says less of a T5 than config.json does. It has no field for the activation: a network
+with a gate has GELU, one without has ReLU. It has none for the largest distance of the buckets,
+which is always 128, and none for the scale of logits: a model whose table is embedding and
+projection at once is of version 1.0.
 
-Differs: llama.cpp leaves out version 1.0's scale of logits, 1 / sqrt(d_model). The likeliest token is
-    the same without it, the probabilities are not; we compute what the library does.
+Differs: llama.cpp leaves out version 1.0's scale of logits, 1 / sqrt(d_model). The likeliest token
+    is the same without it, the probabilities are not. We compute what the library does.
 
 Source: llama.cpp's conversion/t5.py (`T5Model`) and src/models/t5.cpp; gguf-py's `TENSOR_NAMES`.
 """
@@ -59,7 +60,7 @@ RULES = (
     (r"(layer\.[12])\.gate\.", r"\1.DenseReluDense.wi_0."),
     (r"(layer\.[12])\.down\.", r"\1.DenseReluDense.wo."),
 )
-"""Pairs (pattern, replacement) that turn llama.cpp's name of a tensor into the library's, in order."""
+"""Pairs (pattern, replacement) that turn llama.cpp's tensor's name into the library's, in order."""
 UP, GATE = re.compile(r"(layer\.[12])\.up\."), "enc.blk.0.ffn_gate.weight"
 
 
@@ -72,9 +73,7 @@ def stored_t5(file: GGUF, with_numbers: bool = True) -> Stored:
     with readable_errors(f"the metadata of {file.path}"):
         facts, tensors = _facts(file), {}
         for name, entry in file.table.items():
-            tensor = (
-                file.tensor(name) if with_numbers else torch.empty(entry.shape, device="meta")
-            )
+            tensor = file.tensor(name) if with_numbers else torch.empty(entry.shape, device="meta")
             theirs = their_name(name, GATE in file.table)
             if theirs in tensors:
                 raise ValueError(

@@ -75,8 +75,9 @@ def from_pretrained(source) -> nn.Module:
         source: a directory in the library's format (config.json and model.safetensors, or a
             pickle, which is read with `weights_only=True`); a file of weights in one; a Llama, a
             relative, a GPT-NeoX or a T5 in a GGUF file (known by its first bytes, whatever its
-            name), whose numbers are dequantized; a live model of the library; or a name on the Hugging
-            Face Hub. Only a name uses the network, and only if it is not on this machine yet.
+            name), whose numbers are dequantized; a live model of the library; or a name on the
+            Hugging Face Hub. Only a name uses the network, and only if it is not on this machine
+            yet.
 
     Raises:
         ValueError: a family that our models do not have, a field of the config that they cannot

@@ -113,6 +113,13 @@ def test_pythias_older_files_say_the_same_in_other_words(tmp_path):
     assert torch.equal(other(ids), expected(ids))
 
 
+def test_a_neox_that_rotates_all_of_a_query_says_so(tmp_path):
+    whole = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 1.0}
+    ours = from_pretrained(made("GPT-NeoX", rope_parameters=whole))
+    to_transformers(ours, tmp_path)
+    assert ours.config.d_rotary is None and from_pretrained(tmp_path).config == ours.config
+
+
 def test_side_by_side_needs_norms_before_and_no_source():
     config = from_pretrained(made("GPT-NeoX")).config
     with pytest.raises(ValueError, match="parallel is True, but it must be False unless norm_posi"):

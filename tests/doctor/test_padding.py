@@ -1,4 +1,4 @@
-"""What is read off the loss's gradient: smoothing at padding, and padding on the left."""
+"""Padding: a share of smoothing there, and what shifted positions do to the loss and to a cache."""
 
 import pytest
 import torch
@@ -49,3 +49,22 @@ def test_what_shifted_positions_do_to_the_loss_is_folded_and_another_cause_is_no
         assert not others and [one.code for one in first.follows] == ["loss_moves_with_padding"]
     else:
         assert [one.code for one in others] == ["loss_moves_with_padding"] and not first.follows
+
+
+@pytest.mark.parametrize("cache", ["counts words", "reads padding"])
+def test_a_cache_that_counts_words_shows_the_shift_and_another_one_its_own_fault(cache):
+    handed = script() | {"batch": padded_on_the_left()}
+
+    def cached(ids):
+        if cache == "reads padding":
+            return handed["model"](ids.masked_fill(ids == PAD, 5))
+        logits = torch.zeros(*ids.shape, handed["model"].head.out_features)
+        for row, to in zip(ids, logits, strict=True):
+            to[row != PAD] = handed["model"](row[row != PAD][None])[0]
+        return logits
+
+    report = examine(**handed | {"cached": cached}, only={"padding", "cache"})
+    first, *others = (*report.causes, *report.others)
+    assert first.code == "left_padding_positions"
+    said = first.follows if cache == "counts words" else others
+    assert [one.code for one in said] == ["cache_differs"] and len(others) == (said is others)

@@ -1,5 +1,8 @@
-"""Small random models of the library, of T5's kinds."""
+"""Small random models of the library, of T5's kinds, and their GGUF files."""
 
+from pathlib import Path
+
+import gguf
 import torch
 import transformers
 from torch import nn
@@ -35,3 +38,39 @@ def made(name: str, **changes) -> nn.Module:
         scale *= config.d_kv**-0.5 if ".q." in name else 1.0  # nothing else scales the scores
         weight.data = center + scale * torch.randn_like(weight)
     return model
+
+
+def write_gguf(path: Path, theirs: nn.Module, **changes) -> None:
+    """Write a model with the package gguf, by the rules of llama.cpp's conversion/t5.py.
+
+    Args:
+        changes: methods of the writer with other arguments, or with `None`: then left out.
+    """
+    c, writer = theirs.config, gguf.GGUFWriter(path, "t5")
+    facts = {
+        "add_context_length": 512,
+        "add_embedding_length": c.d_model,
+        "add_feed_forward_length": c.d_ff,
+        "add_block_count": c.num_layers,
+        "add_decoder_block_count": c.num_decoder_layers,
+        "add_head_count": c.num_heads,
+        "add_key_length": c.d_kv,
+        "add_value_length": c.d_kv,
+        "add_layer_norm_eps": c.layer_norm_epsilon,
+        "add_layer_norm_rms_eps": c.layer_norm_epsilon,
+        "add_relative_attn_buckets_count": c.relative_attention_num_buckets,
+        "add_decoder_start_token_id": c.decoder_start_token_id,
+        "add_eos_token_id": 1,
+        "add_pad_token_id": 0,
+    }
+    for add, value in (facts | changes).items():
+        if value is not None:
+            getattr(writer, add)(value)
+    layers = max(c.num_layers, c.num_decoder_layers)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.T5, layers)
+    head = theirs.lm_head.weight is not theirs.shared.weight
+    for name, weight in theirs.state_dict().items():
+        if "embed_tokens" not in name and (head or name != "lm_head.weight"):
+            writer.add_tensor(names.get_name(name, try_suffixes=(".weight",)), weight.numpy())
+    writer.write_header_to_file(), writer.write_kv_data_to_file(), writer.write_tensors_to_file()
+    writer.close()

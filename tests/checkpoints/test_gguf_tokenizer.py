@@ -3,12 +3,13 @@
 import io
 import json
 import re
+import unicodedata
 
 import numpy as np
 import pytest
 import sentencepiece
 import tokenizers
-from transformers import Qwen2Tokenizer
+from transformers import GPTNeoXTokenizer, Qwen2Tokenizer
 
 from tests.checkpoints.gguf_files import gguf
 from tests.checkpoints.hard_texts import HARD, TEXTS, drawn
@@ -91,6 +92,29 @@ def test_qwens_ids_are_those_of_the_librarys_own_tokenizer(tmp_path):
     for text in TEXTS:
         assert ours.encode(text) == theirs.encode(text, add_special_tokens=False), repr(text)
     assert ours.encode("a\u0301") == ours.encode("á") and not ours.begins
+
+
+def test_pythias_ids_are_those_of_the_librarys_own_tokenizer(tmp_path):
+    library = merged(None)
+    model = json.loads(library.to_str())["model"]
+    roles = {"pad_token": MARKS[1], "eos_token": MARKS[2]}
+    pairs = [tuple(pair) for pair in model["merges"]]
+    theirs = GPTNeoXTokenizer(model["vocab"], pairs, **roles)
+    runs = [" " * n for n in range(24, 1, -1)]  # as in GPT-NeoX-20B's tokenizer.json, at its end
+    theirs.add_tokens([tokenizers.AddedToken(run, normalized=True) for run in runs])
+    file = metadata_of(library, "olmo")
+    file["tokenizer.ggml.tokens"] += runs
+    types = file["tokenizer.ggml.token_type"]
+    file["tokenizer.ggml.token_type"] = np.append(types, [4] * len(runs)).astype("<i4")
+    ours = read_tokenizer(saved(tmp_path, file, {}))
+    for text in TEXTS:
+        ids = theirs.encode(text, add_special_tokens=False)
+        assert ours.encode(text) == ids, repr(text)
+        assert ours.decode(ids) == unicodedata.normalize("NFC", text)
+    assert ours.tokens("a  b   c")[1] == "␣␣" and not ours.begins
+    assert ours.encode("a\u0301") == ours.encode("á")
+    older = read_tokenizer(saved(tmp_path, file | {"tokenizer.ggml.pre": "mpt"}, {}))
+    assert [older.encode(text) for text in TEXTS] == [ours.encode(text) for text in TEXTS]
 
 
 @pytest.mark.parametrize(
@@ -217,6 +241,5 @@ def test_a_token_without_end_costs_no_time(pieces, tmp_path):
 
 
 def test_every_cut_is_tested():
-    assert {"gpt-2", "smollm", "qwen2", "deepseek-r1-qwen", "llama-bpe", "dbrx", "smaug-bpe"} == {
-        *CUTS
-    }
+    known = {"gpt-2", "smollm", "qwen2", "deepseek-r1-qwen", "llama-bpe", "dbrx", "smaug-bpe"}
+    assert {*CUTS} == known | {"olmo", "mpt"}

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM
 
+from tests.checkpoints.closeness import CLOSE, apart
 from tests.checkpoints.older import OLDER, older
 from tests.checkpoints.relatives import FAMILIES, made, write_gguf
 from transformer_lesson.checkpoints import (
@@ -29,8 +30,6 @@ from transformer_lesson.model.hooks import record
 from transformer_lesson.model.packed import FourBitLinear
 from transformer_lesson.model.transformers import DecoderOnlyTransformer, EncoderDecoderTransformer
 
-CLOSE = 3e-6
-"""How far logits may differ, as a share of the largest."""
 N = 40
 NOT_IN_GGUF = ("Qwen 2, windows", "Gemma 2, 27B's kind", "SmolLM3, windows")
 """What no such file says: windows of a Qwen or SmolLM, a scale of scores of a model this small."""
@@ -49,10 +48,6 @@ def padded() -> torch.Tensor:
     ids = torch.randint(3, 97, (2, N))
     ids[1, :7] = 0
     return ids
-
-
-def apart(ours, theirs) -> float:
-    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
 
 def their_logits(theirs, ids):
@@ -116,6 +111,13 @@ def test_pythias_older_files_say_the_same_in_other_words(tmp_path):
     other = DecoderOnlyTransformer(expected.config).eval()
     other.load_state_dict(ours.state_dict())
     assert torch.equal(other(ids), expected(ids))
+
+
+def test_a_neox_that_rotates_all_of_a_query_says_so(tmp_path):
+    whole = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 1.0}
+    ours = from_pretrained(made("GPT-NeoX", rope_parameters=whole))
+    to_transformers(ours, tmp_path)
+    assert ours.config.d_rotary is None and from_pretrained(tmp_path).config == ours.config
 
 
 def test_side_by_side_needs_norms_before_and_no_source():

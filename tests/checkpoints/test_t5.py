@@ -7,7 +7,8 @@ import pytest
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-from tests.checkpoints.t5 import KINDS, made
+from tests.checkpoints.closeness import CLOSE, apart
+from tests.checkpoints.t5 import KINDS, made, write_gguf
 from transformer_lesson.checkpoints import (
     compare_layers,
     from_pretrained,
@@ -15,12 +16,13 @@ from transformer_lesson.checkpoints import (
     save_checkpoint,
     to_transformers,
 )
+from transformer_lesson.checkpoints.gguf import GGUF, read_head
+from transformer_lesson.checkpoints.llama_cpp import packed_llama
+from transformer_lesson.checkpoints.transformers_io import check_gguf
 from transformer_lesson.generation import generate
 from transformer_lesson.model.cache import KeyValueCache
 from transformer_lesson.model.hooks import record
 
-CLOSE = 3e-6
-"""How far logits may differ, as a share of the largest."""
 N = 70  # tokens of a target: past the last bucket of the smaller table
 
 
@@ -29,10 +31,6 @@ def inputs() -> tuple[torch.Tensor, torch.Tensor]:
     source = torch.randint(3, 97, (2, 40))
     source[1, :7] = 0
     return source, torch.randint(3, 97, (2, N))
-
-
-def apart(ours, theirs) -> float:
-    return ((ours - theirs).abs().max() / theirs.abs().max()).item()
 
 
 @pytest.mark.slow
@@ -125,3 +123,76 @@ def test_what_is_not_read_is_refused_by_its_name(changes, message, tmp_path):
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
         from_pretrained(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+SAID = {"relative_attention_max_distance": 128, "feed_forward_proj": "gated-gelu"}
+"""What llama.cpp has no field for, as all of its files mean it."""
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("1.0", {}),
+        ("1.0, few buckets", {"num_decoder_layers": 1}),
+        ("1.1", SAID),
+        ("mT5", SAID | {"num_decoder_layers": 3, "decoder_start_token_id": 5}),
+    ],
+)
+@torch.no_grad()
+def test_a_gguf_file_computes_what_the_library_does(name, changes, tmp_path):
+    theirs, (source, target) = made(name, **changes), inputs()
+    path = tmp_path / "sha256-0"
+    write_gguf(path, theirs)
+    ours, live = from_pretrained(path), from_pretrained(theirs)
+    expected = theirs(source, attention_mask=(source != 0).long(), decoder_input_ids=target).logits
+    assert apart(ours(source, target), expected) < CLOSE
+    for mine, its in zip(ours.parameters(), live.parameters(), strict=True):
+        assert torch.equal(mine, its)
+    assert ours.source_config == live.source_config and ours.config == live.config
+    head = read_head(path)
+    check_gguf(GGUF(path, head.metadata, head.table))
+    head.table.pop("dec.blk.0.cross_attn_q.weight")
+    with pytest.raises(ValueError, match="missing: decoder.block.0.layer.1.EncDecAttention.q.wei"):
+        check_gguf(GGUF(path, head.metadata, head.table))
+
+
+@torch.no_grad()
+def test_a_gguf_file_may_hold_the_table_twice_and_what_nothing_uses(tmp_path):
+    theirs, (source, target) = made("1.0"), inputs()
+    theirs.lm_head.weight = torch.nn.Parameter(theirs.shared.weight.clone())
+    attention = theirs.decoder.block[0].layer[1].EncDecAttention
+    attention.relative_attention_bias = torch.nn.Embedding(32, 6)
+    write_gguf(tmp_path / "m.gguf", theirs, add_eos_token_id=None, add_pad_token_id=None)
+    ours = from_pretrained(tmp_path / "m.gguf")
+    expected = theirs(source, attention_mask=(source != 0).long(), decoder_input_ids=target).logits
+    assert apart(ours(source, target), expected) < CLOSE
+    assert ours.config.tie_embeddings and ours.config.eos_ids == (1,)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"add_value_length": 11}, "attention.value_length is 11, but our model can only repr"),
+        ({"add_layer_norm_eps": 1e-3}, "attention.layer_norm_epsilon is 0.001, but our model can"),
+        ({"add_relative_attn_buckets_count": None}, "has no t5.attention.relative_buckets_count"),
+        ({"add_relative_attn_buckets_count": 16}, "relative_attention_bias.weight (32, 6) instead"),
+        ({"add_expert_count": 8}, "t5.expert_count is 8, but it is not read here"),
+        ({"add_head_count_kv": 2}, "t5.attention.head_count_kv is 2, but it is not read here"),
+    ],
+)
+def test_what_a_gguf_file_says_more_is_refused(changes, message, tmp_path):
+    write_gguf(tmp_path / "m.gguf", made("1.0"), **changes)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        from_pretrained(tmp_path / "m.gguf")
+
+
+def test_a_bias_of_its_own_in_each_layer_is_refused_and_so_are_four_bits(tmp_path):
+    theirs = made("1.0")  # as in UMT5
+    theirs.encoder.block[1].layer[0].SelfAttention.relative_attention_bias = torch.nn.Embedding(
+        32, 6
+    )
+    write_gguf(tmp_path / "m.gguf", theirs)
+    with pytest.raises(ValueError, match="extra: encoder.block.1.layer.0.SelfAttention.relative"):
+        from_pretrained(tmp_path / "m.gguf")
+    with pytest.raises(ValueError, match="are read, and 't5' by `from_pretrained`"):
+        packed_llama(tmp_path / "m.gguf")

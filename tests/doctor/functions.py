@@ -1,4 +1,7 @@
-"""A decoder in plain functions, with a switch for each fault of a path, gate or first weight."""
+"""A decoder in plain functions: a switch for each fault of a path, gate or first weight.
+
+Others are designs: a second stream, keys of three matrices, two stacks that read one text.
+"""
 
 import torch
 from torch import nn
@@ -24,6 +27,9 @@ class Functions(nn.Module):
                 size = shape[0] ** -0.5 * self._factor(name, layer)
                 value = size * torch.randn(*shape, generator=draw)
                 self.w[f"{name}{layer}"] = nn.Parameter(value)
+        for name, shape in {"deeper": (D, D), "deepest": (D, D), "beside": (2, D)}.items():
+            if self.faults & {"deep keys", "beside"}:
+                self.w[name] = nn.Parameter(D**-0.5 * torch.randn(*shape, generator=draw))
 
     def _factor(self, name, layer):
         scaled = ("o", "up") if "wrong matrix" in self.faults else ("o", "down")
@@ -40,10 +46,10 @@ class Functions(nn.Module):
 
     def attend(self, layer, query, rest):
         """Causal attention."""
-        q, k, v = (
-            (x @ self.w[f"{name}{layer}"]).unflatten(-1, (HEADS, -1)).transpose(1, 2)
-            for name, x in (("q", query), ("k", rest), ("v", rest))
-        )
+        parts = [x @ self.w[f"{n}{layer}"] for n, x in zip("qkv", (query, rest, rest), strict=True)]
+        if "deep keys" in self.faults:  # as ConvBert makes a kernel of each query
+            parts[1] = (parts[1] @ self.w["deeper"] * parts[0]) @ self.w["deepest"]
+        q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in parts)
         scores = q @ k.mT * q.shape[-1] ** -0.5
         future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
         mixed = scores.masked_fill(future, -1e9).softmax(-1) @ v
@@ -72,12 +78,45 @@ class Functions(nn.Module):
         kept = first if "kept too early" in self.faults else x
         return kept + self.feed(layer, self.norm(read))
 
+    def rows(self, ids):
+        """Look up the ids in one of three ways."""
+        table = self.w["table"]
+        if "embedding" in self.faults:
+            return nn.functional.embedding(ids, table)
+        if "index_select" in self.faults:
+            return table.index_select(0, ids.flatten()).unflatten(0, ids.shape)
+        return table[ids]
+
     def forward(self, ids):
         """Return logits."""
-        x = self.w["table"][ids]
-        for layer in range(LAYERS):
+        x = self.rows(ids)
+        if "beside" in self.faults:
+            x = self.with_a_stream_beside(x)
+        for layer in range(LAYERS if "beside" not in self.faults else 0):
             x = self.block(layer, x)
+        if "two stacks" in self.faults:
+            x = self.decoded(ids, self.norm(x))
         return self.norm(x) @ self.w["table"].T
+
+    def with_a_stream_beside(self, x):
+        """Two vectors that all words read have a stream of their own, as PegasusX's have."""
+        beside = self.w["beside"].expand(len(x), -1, -1)
+        for layer in range(LAYERS):
+            every = torch.cat([self.norm(beside), self.norm(x)], 1)
+            x = x + self.attend(layer, self.norm(x), every)
+            beside = beside + self.attend(layer, self.norm(beside), every)
+            x = x + self.feed(layer, self.norm(x))
+            beside = beside + self.feed(layer, self.norm(beside))
+        return x
+
+    def decoded(self, ids, memory):
+        """A decoder gets the same words, one place later, as Bart's does of one text."""
+        x = self.rows(torch.cat([torch.zeros_like(ids[:, :1]), ids[:, :-1]], 1))
+        for layer in range(LAYERS):
+            x = x + self.attend(layer, self.norm(x), self.norm(x))
+            x = x + self.attend(layer, self.norm(x), memory)
+            x = x + self.feed(layer, self.norm(x))
+        return x
 
 
 def patient(*faults):

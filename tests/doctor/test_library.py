@@ -90,6 +90,16 @@ def small(kind, config_class):
         pytest.skip(f"{type(error).__name__}: {str(error)[:100]}")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "name"), [("encoder", "ConvBert"), ("encoder", "Bart"), ("translator", "PegasusX")]
+)
+def test_paths_of_unusual_designs_are_no_suspects(kind, name):
+    """A kernel for each query, two stacks of one text, a second stream of a few vectors."""
+    model = small(kind, getattr(transformers, f"{name}Config"))
+    assert examine(model, **around(model, kind), only={"paths", "gates"}).codes == []
+
+
 @pytest.mark.release
 @pytest.mark.parametrize(("kind", "name", "config"), MODELS, ids=[f"{k}-{n}" for k, n, _ in MODELS])
 def test_no_fault_is_said_wrongly(kind, name, config):

@@ -1,9 +1,10 @@
 """Paths are seen in plain functions: residuals, what a sublayer reads, gates."""
 
 import pytest
+import torch
 
 from tests.doctor.functions import patient
-from transformer_lesson.doctor.paths import gates, paths
+from transformer_lesson.doctor.paths import gates, paths, stacks
 
 
 def said(probe, *faults):
@@ -11,8 +12,30 @@ def said(probe, *faults):
     return [one.code for one in probe(patient(*faults))]
 
 
-def test_of_sound_functions_nothing_is_said():
-    assert said(paths) == said(gates) == []
+@pytest.mark.parametrize("design", ["plain", "beside", "deep keys", "two stacks"])
+def test_of_sound_functions_nothing_is_said(design):
+    assert said(paths, design) == said(gates, design) == []
+
+
+@pytest.mark.parametrize("fault", ["off the stream", "kept too early"])
+def test_an_encoder_and_a_decoder_of_one_text_are_told_apart(fault):
+    target, source = stacks(patient("two stacks"))
+    assert len(source.last()) == 2 and len(target.last()) == 4
+    assert said(paths, "two stacks", fault) == ["off_the_stream"]
+
+
+@pytest.mark.parametrize("way", ["table[ids]", "embedding", "index_select"])
+def test_a_table_is_found_and_changed_however_it_is_looked_up(way):
+    one = patient(way)
+    (ids,) = one.texts(2)
+    tables = one.tables_of(ids, ids)
+    assert [id(table) for table in tables] == [id(one.model.w["table"])]
+    token, before = int(ids[0, 2]), one.logits(ids)
+    with one.another_vector(tables, token, ids):
+        moved = (one.logits(ids) - before)[0].abs().amax(-1) > 1e-4
+    assert moved[2:].all() and not moved[:2].any() and torch.equal(one.logits(ids), before)
+    assert said(paths, way) == said(gates, way) == []
+    assert said(paths, way, "off the stream") == ["off_the_stream"]
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@
 fills our models with the weights of GPT-2, BERT, ALBERT, Marian, Llama, T5 or their relatives,
 `to_transformers` is the way back, also for models trained here, and `compare_layers` shows where
 two models diverge. With `library_recorder`, `record` takes the library's models, too. `gguf`,
-`gguf_tokenizer` and `llama_cpp` read llama.cpp's files; `models_here` lists those that Ollama has
-on this machine, and `gguf_of` finds one by name. `weights` fetches real models that come as Python
-packages.
+`gguf_tokenizer`, `llama_cpp` and `llama_cpp_t5` read llama.cpp's files; `models_here` lists those
+that Ollama has on this machine, and `gguf_of` finds one by name. `weights` fetches real models that
+come as Python packages.
 """
 
 from transformer_lesson.checkpoints.layer_by_layer import Comparison, compare_layers

@@ -84,6 +84,12 @@ class GGUF(NamedTuple):
             numbers[end - len(piece) : end] = piece
         return numbers.view(entry.shape)
 
+    def same_bytes(self, name: str, other: str) -> bool:
+        """Whether two tensors of one format have the same bytes; the first difference ends it."""
+        n_bytes = PIECE * self.table[name].format.n_bytes
+        pieces = (self._pieces(one, n_bytes) for one in (name, other))
+        return all(torch.equal(a, b) for a, b in zip(*pieces, strict=True))
+
     def _pieces(self, name: str, n_bytes: int) -> Iterator[UInt8[Tensor, "block n_bytes"]]:
         entry = self.table[name]
         with self.path.open("rb") as file:

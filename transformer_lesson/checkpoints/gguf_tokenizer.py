@@ -60,8 +60,14 @@ CUTS = {
     "llama-bpe": Cut(THREE_DIGITS, whole=True, begins=True),
     "smaug-bpe": Cut(THREE_DIGITS),
     "dbrx": Cut(THREE_DIGITS),
+    "olmo": Cut(composed=True),
+    "mpt": Cut(composed=True),
 }
-"""The families' cuts, by llama.cpp's names; Llama 3 is "llama-bpe", OLMo 2 and Phi-4 are "dbrx"."""
+"""The families' cuts, by llama.cpp's names; Llama 3 is "llama-bpe", OLMo 2 and Phi-4 are "dbrx".
+
+GPT-NeoX and Pythia are "olmo", in older files "mpt": models with their tokenizer, which llama.cpp's
+converter knows by what it makes of one text.
+"""
 PAIRS, PIECES = "gpt2", "llama"
 
 
@@ -72,9 +78,9 @@ def read_tokenizer(path: str | Path) -> PretrainedTokenizer:
         ValueError: a damaged file, another kind of tokenizer, or one that contradicts itself.
 
     Differs: `transformers` reads SmolLM2's file without splitting numbers into digits. llama.cpp
-        does not compose accents for Qwen, whose own tokenizer does. Where a text begins with a
-        blank of its own, the text behind a given token does, too, as in llama.cpp; SentencePiece
-        puts it only at the beginning.
+        does not compose accents for Qwen and Pythia, whose own tokenizers do. Where a text begins
+        with a blank of its own, the text behind a given token does, too, as in llama.cpp;
+        SentencePiece puts it only at the beginning.
     """
     metadata = read_gguf(path).metadata
     with readable_errors(f"the metadata of {path}"):
@@ -117,7 +123,7 @@ def _tokenizer(metadata: Mapping[str, Any]) -> PretrainedTokenizer:
         gemma = str(metadata.get("general.architecture", "")).startswith("gemma")
         made = _characters(tokens, types, fact, gemma)
         begins = True
-    _add(made, tokens, types)
+    _add(made, tokens, types, blanks=fact["model"] == PAIRS)
     template = metadata.get("tokenizer.chat_template")
     return PretrainedTokenizer(
         made,
@@ -127,13 +133,17 @@ def _tokenizer(metadata: Mapping[str, Any]) -> PretrainedTokenizer:
     )
 
 
-def _add(made: tokenizers.Tokenizer, tokens: list[str], types: list[int]) -> None:
-    """Mark the special tokens, and those that are found before anything is merged."""
+def _add(made: tokenizers.Tokenizer, tokens: list[str], types: list[int], blanks: bool) -> None:
+    """Mark the special tokens, and those that are found before anything is merged.
+
+    Args:
+        blanks: whether a run of blanks is found like that, as in Pythia. SentencePiece merges it.
+    """
     of_kind = {
         kind: [
             AddedToken(token, normalized=False)
             for token, its in zip(tokens, types, strict=True)
-            if its == kind and (kind == SPECIAL or token.strip(" "))
+            if its == kind and (kind == SPECIAL or blanks or token.strip(" "))
         ]
         for kind in (SPECIAL, GIVEN)
     }

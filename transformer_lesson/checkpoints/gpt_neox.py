@@ -21,7 +21,8 @@ from transformer_lesson.checkpoints.family import (
     text_ids,
     their_ids,
 )
-from transformer_lesson.checkpoints.llama import NORMS, rotation, share_of, stretching
+from transformer_lesson.checkpoints.llama import NORMS, SIZES
+from transformer_lesson.checkpoints.rotations import rope_parameters, rotation
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
@@ -44,15 +45,6 @@ LAYERS = (
     ("decoder.{i}", "gpt_neox.layers.{i}"),
     ("decoder_norm", "gpt_neox.final_layer_norm"),
 )
-SIZES = {
-    "vocab_size": "vocab_size",
-    "hidden_size": "d_model",
-    "num_attention_heads": "n_heads",
-    "num_hidden_layers": "n_layers",
-    "intermediate_size": "d_ff",
-    "max_position_embeddings": "max_len",
-}
-"""Fields that config.json must have, to ours."""
 HEADS = {"lm_head.weight": "embed_out.weight"}
 """The library's newer name of the projection."""
 FUSED, OTHERS = ".query_key_value.", re.compile(r"\.attention\.[KV]\.")
@@ -98,10 +90,6 @@ class GPTNeoXFamily(Family):
     def write_config(self, model: nn.Module) -> dict[str, Any]:
         """Return config.json for one of our models."""
         c = model.config
-        rope: dict[str, Any] = {"rope_type": "default", "rope_theta": c.rotary_base}
-        if c.rotary_divisors:
-            rope |= stretching(c)
-        share = share_of(c.d_rotary, c.d_head) if c.d_rotary else 1.0
         return {
             **{their: getattr(c, our) for their, our in SIZES.items()},
             "hidden_act": THEIR_ACTIVATIONS.get(c.activation),
@@ -109,7 +97,7 @@ class GPTNeoXFamily(Family):
             "attention_dropout": c.attention_dropout,
             "layer_norm_eps": c.norm_epsilon,
             "attention_bias": c.bias,
-            "rope_parameters": rope | {"partial_rotary_factor": share},
+            "rope_parameters": rope_parameters(c, says_all=True),
             "tie_word_embeddings": c.tie_embeddings,
             "use_parallel_residual": c.parallel,
             **their_ids(c),

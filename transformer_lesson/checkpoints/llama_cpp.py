@@ -21,7 +21,8 @@ from transformer_lesson.checkpoints.gguf import GGUF, read_gguf
 from transformer_lesson.checkpoints.gguf_formats import FOUR_BITS
 from transformer_lesson.checkpoints.gguf_tokenizer import read_tokenizer as read_tokenizer
 from transformer_lesson.checkpoints.gpt_neox import NEOX, GPTNeoXFamily, head_by_head
-from transformer_lesson.checkpoints.llama import FULL, LOCAL, RELATIVES, LlamaFamily, share_of
+from transformer_lesson.checkpoints.llama import RELATIVES, LlamaFamily
+from transformer_lesson.checkpoints.rotations import FULL, LOCAL, share_of
 from transformer_lesson.checkpoints.untrusted import Stored, readable_errors, require_room
 from transformer_lesson.checkpoints.zero_copy import parameters_on_meta
 from transformer_lesson.files import printable
@@ -70,15 +71,6 @@ FREQUENCIES = "rope_freqs.weight"
 """What each pair's frequency is divided by. The library reads such a file, but not this."""
 LARGEST = (("gemma2", 46), ("gemma3_text", 62))
 """Two models of 27 billion numbers, whose scores have another scale; no file says so."""
-
-
-def read_llama(path: str | Path) -> Stored:
-    """Read a GGUF file with a Llama or a relative; return config and tensors as the library's.
-
-    Raises:
-        ValueError: a damaged file, another architecture, or incomplete metadata.
-    """
-    return stored_llama(read_gguf(path))
 
 
 def stored_llama(file: GGUF, with_numbers: bool = True) -> Stored:
@@ -242,8 +234,8 @@ def _facts(file: GGUF) -> tuple[LlamaFamily | GPTNeoXFamily, dict[str, Any]]:
         raise ValueError(f"{file.path} has no {lost}: it is not complete, get the file again.")
     if family is LLAMA and said.get("attention.sliding_window"):
         family = ARCHITECTURES["mistral"]
-    facts = {field: _as_written(said[name]) for field, name in names.items()}
-    facts |= {f: _as_written(said[name]) for f, name in MORE_FACTS.items() if name in said}
+    facts = {field: as_written(said[name]) for field, name in names.items()}
+    facts |= {f: as_written(said[name]) for f, name in MORE_FACTS.items() if name in said}
     facts |= {
         f"{token}_token_id": file.metadata.get(f"tokenizer.ggml.{name}_token_id")
         for token, name in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
@@ -268,17 +260,25 @@ def _architecture(file: GGUF) -> tuple[LlamaFamily | GPTNeoXFamily, dict[str, An
     if family is None:
         raise ValueError(
             f"{file.path}: general.architecture is {kind!r}, but only "
-            f"{', '.join(map(repr, ARCHITECTURES))} are read."
+            f"{', '.join(map(repr, ARCHITECTURES))} are read, and 't5' by `from_pretrained`."
         )
+    return family, said_by(file, kind, NEOX_READ if family is NEOX else READ)
+
+
+def said_by(file: GGUF, kind: str, read: set[str]) -> dict[str, Any]:
+    """Return what a file says of its model, by names without their common start.
+
+    Raises:
+        ValueError: it says more than is read here.
+    """
     start = f"{kind}."
     said = {k.removeprefix(start): v for k, v in file.metadata.items() if k.startswith(start)}
-    read = NEOX_READ if family is NEOX else READ
     for name in sorted(said.keys() - read - WITHOUT_EFFECT):
         raise ValueError(
             f"{file.path}: {start}{name} is {str(said[name])[:80]}, but it is not read here: this "
             "model would compute something else."
         )
-    return family, said
+    return said
 
 
 def _heads(
@@ -311,7 +311,7 @@ def _stretching(file: GGUF, said: dict[str, Any]) -> dict[str, Any]:
     kind = said.get("rope.scaling.type", "none")
     scaling = {"rope_type": "default" if kind == "none" else kind}
     if kind == "linear":
-        scaling["factor"] = _as_written(said["rope.scaling.factor"])
+        scaling["factor"] = as_written(said["rope.scaling.factor"])
     if FREQUENCIES not in file.table:
         return {"rope_scaling": scaling}
     require({"rope.scaling.type": kind}, **{"rope.scaling.type": "none"})
@@ -320,6 +320,6 @@ def _stretching(file: GGUF, said: dict[str, Any]) -> dict[str, Any]:
     return {"rope_scaling": {"rope_type": "longrope"} | same}
 
 
-def _as_written(fact: Any) -> Any:
+def as_written(fact: Any) -> Any:
     """Return the number that the file rounded to 32 bits: 1e-5, where it has 9.9999997e-6."""
     return float(f"{fact:.7g}") if isinstance(fact, float) else fact

@@ -153,7 +153,9 @@ class T5Family(Family):
         head, table = tensors.get(HEAD), tensors.get(TABLE)
         if self.is_scaled(facts) or head is None or table is None:
             return True
-        return head.shape == table.shape and torch.equal(head, table)
+        if head.shape != table.shape or head.is_meta:  # without numbers
+            return False
+        return torch.equal(head, table)
 
     def aliases(self, model: nn.Module) -> dict[str, tuple[str, ...]]:
         """Return which names mean the same matrix."""

@@ -12,13 +12,15 @@ from torch import Tensor, nn
 from transformer_lesson.checkpoints.albert import AlbertFamily
 from transformer_lesson.checkpoints.bert import BertFamily, DistilBertFamily, RobertaFamily
 from transformer_lesson.checkpoints.family import Facts, Family, Tensors
-from transformer_lesson.checkpoints.gguf import GGUF, is_gguf
+from transformer_lesson.checkpoints.gguf import GGUF, is_gguf, read_gguf
 from transformer_lesson.checkpoints.gpt2 import GPT2Family, OPTFamily
 from transformer_lesson.checkpoints.gpt_neox import NEOX
 from transformer_lesson.checkpoints.hub import fetch, is_hub_name
 from transformer_lesson.checkpoints.library_tokenizer import tokenizer_files
 from transformer_lesson.checkpoints.llama import RELATIVES
-from transformer_lesson.checkpoints.llama_cpp import read_llama, stored_llama
+from transformer_lesson.checkpoints.llama_cpp import stored_llama
+from transformer_lesson.checkpoints.llama_cpp_t5 import KIND as T5_KIND
+from transformer_lesson.checkpoints.llama_cpp_t5 import stored_t5
 from transformer_lesson.checkpoints.marian import MarianFamily
 from transformer_lesson.checkpoints.own_format import KINDS, check_weights
 from transformer_lesson.checkpoints.t5 import MT5Family, T5Family
@@ -72,9 +74,10 @@ def from_pretrained(source) -> nn.Module:
     Args:
         source: a directory in the library's format (config.json and model.safetensors, or a
             pickle, which is read with `weights_only=True`); a file of weights in one; a Llama, a
-            relative or a GPT-NeoX in a GGUF file (known by its first bytes, whatever its name),
-            whose numbers are dequantized; a live model of the library; or a name on the Hugging
-            Face Hub. Only a name uses the network, and only if it is not on this machine yet.
+            relative, a GPT-NeoX or a T5 in a GGUF file (known by its first bytes, whatever its
+            name), whose numbers are dequantized; a live model of the library; or a name on the
+            Hugging Face Hub. Only a name uses the network, and only if it is not on this machine
+            yet.
 
     Raises:
         ValueError: a family that our models do not have, a field of the config that they cannot
@@ -97,7 +100,13 @@ def check_gguf(file: GGUF) -> None:
     Raises:
         ValueError: it cannot.
     """
-    _fill(stored_llama(file, with_numbers=False))
+    _fill(_stored(file, with_numbers=False))
+
+
+def _stored(file: GGUF, with_numbers: bool = True) -> Stored:
+    """Return config and tensors of a GGUF file as the library's."""
+    is_t5 = file.metadata.get("general.architecture") == T5_KIND
+    return (stored_t5 if is_t5 else stored_llama)(file, with_numbers)
 
 
 def family_of(facts: Facts) -> Family:
@@ -127,7 +136,7 @@ def _read(source) -> Stored:
         )
     path = Path(source)
     if path.suffix == ".gguf" or is_gguf(path):
-        return read_llama(path)
+        return _stored(read_gguf(path))
     if path.exists():
         return read_directory(path)
     if isinstance(source, str) and is_hub_name(source):

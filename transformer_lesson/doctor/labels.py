@@ -184,18 +184,35 @@ def amount(patient: Patient) -> Iterator[Finding]:
             if wider[side].shape[1] > patient.limit:
                 raise Skip("the batch is as long as it can be")
             if patient.found & {"padding_read", "memory_padding_read"}:
-                before, after = (_whole_weight(patient, some) for some in (ids, wider))
-                least = 0.05
+                before, after, moved = _weights_before_and_after(patient, ids, wider)
             else:
                 before, after = float(patient.loss(*ids)), float(patient.loss(*wider))
                 least = max(1e-4, 8 * patient.said.get("rounding", 0.0))
-            if abs(after / before - 1) > least:
+                moved = abs(after / before - 1) > least
+            if moved:
                 yield Finding(
                     "loss_moves_with_padding",
                     "Three more <pad> were added to each text.",
                     f"The loss, or its words' weight, went from {before:.4f} to {after:.4f}.",
+                    apart=_no_cause_of_it(patient, ids, wider),
                 )
                 return
+
+
+def _no_cause_of_it(patient: Patient, ids: Ids, wider: Ids) -> tuple[str, ...]:
+    """Return whether shifted positions cannot explain a loss that moves with padding.
+
+    They move the logits, and not what a word weighs.
+    """
+    shift = "left_padding_positions"
+    moved = shift in patient.found and _weights_before_and_after(patient, ids, wider)[2]
+    return (shift,) if moved else ()
+
+
+def _weights_before_and_after(patient: Patient, ids: Ids, wider: Ids) -> tuple[float, float, bool]:
+    """Return what all words weigh in the loss of both batches, and whether that differs."""
+    before, after = (_whole_weight(patient, some) for some in (ids, wider))
+    return before, after, abs(after / before - 1) > 0.05
 
 
 def _whole_weight(patient: Patient, ids: Ids) -> float:
@@ -312,10 +329,10 @@ def _shifts(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> list[
 
 def _of_faint_places(patient: Patient, text: Tensor, faint: Tensor) -> Iterator[Finding]:
     """Of places that are asked for nothing and have a gradient: are they those of padding?"""
-    n = faint.shape[1] if faint.dim() == 2 else 0
-    if patient.pad is None or not bool(faint.any()) or text[:, 1 : n + 1].shape != faint.shape:
+    if patient.pad is None or faint.dim() != 2 or not bool(faint.any()):
         return
-    if bool((text[:, 1 : n + 1][faint] == patient.pad).all()):
+    following, faint = text[:, 1 : faint.shape[1] + 1], faint[:, : text.shape[1] - 1]
+    if following.shape == faint.shape and bool((following[faint] == patient.pad).all()):
         yield Finding(
             "padding_in_loss",
             "The loss's gradient was read.",

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import Patient, Skip
-from transformer_lesson.doctor.tensors import logits_of, tensors_in
+from transformer_lesson.doctor.tensors import are_ids, logits_of
+from transformer_lesson.doctor.watching import Lookups
 
 PRODUCTS = ("Mm", "Addmm", "Bmm", "Baddbmm", "Convolution", "Linear")
 ATTENTIONS = ("ScaledDotProduct", "EfficientAttention", "FlashAttention")
@@ -36,34 +36,19 @@ LATE = 3  # products from an attention to the end: one in a usual block
 Node = torch.autograd.graph.Node
 
 
-class Sources(TorchFunctionMode):
-    """Notes, for each side of the batch, what is looked up by its ids."""
-
-    LOOK_UPS = ("embedding", "__getitem__", "index_select")
-
-    def __init__(self, texts: Iterable[Tensor]):
-        super().__init__()
-        self.texts = tuple(texts)
-        self.found: list[list[Node]] = [[] for _ in self.texts]
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        """Call the function, and note what it looks up."""
-        kwargs = kwargs or {}
-        result = function(*args, **kwargs)
-        if getattr(function, "__name__", "") in self.LOOK_UPS and torch.is_tensor(result):
-            read = [x for x in tensors_in((args, kwargs)) if not x.is_floating_point()]
-            for k, ids in enumerate(self.texts):
-                if result.grad_fn is not None and any(_are_words(x, ids) for x in read):
-                    self.found[k].append(result.grad_fn)
-        return result
-
-
 def _are_words(read: Tensor, ids: Tensor) -> bool:
-    """Whether these are the ids, or all of them but a few at an end, text by token or turned."""
+    """Whether these are the ids, or all of them but a few at an end, text by token or turned.
+
+    Also behind another first token, as a decoder gets what it is asked for.
+    """
+    if are_ids(read, ids):
+        return True
     for one in (read, read.mT) if read.dim() == 2 else ():
         n = one.shape[1]
         if len(one) == len(ids) and 3 < n <= ids.shape[1]:
             if torch.equal(one, ids[:, :n]) or torch.equal(one, ids[:, -n:]):
+                return True
+            if torch.equal(one[:, 1:], ids[:, : n - 1]):
                 return True
     return False
 
@@ -179,6 +164,8 @@ class Stack:
         cut: products without a way around them, between two attentions.
         tail: products without a way around them, behind the last attention.
         counted: products and meetings, without those at either end that have no way around.
+        beside: the operations of other residual streams than the words', such as that of tokens
+            which the model adds to each text and drops at the end.
     """
 
     graph: Graph
@@ -195,6 +182,37 @@ class Stack:
         self.cut = {one for one in alone if one in after and one in before}
         self.tail = alone - set(before)
         self.counted = (self.products | self.meetings) - (alone - self.cut)
+        self.beside = {node for part in self._parts() if self._is_stream(part) for node in part}
+
+    def _parts(self) -> Iterator[set[Node]]:
+        """Yield what hangs together without a product or meeting, apart from the words' stream.
+
+        From there no word comes, and to no end it leads, but through one of these.
+        """
+        graph = self.graph
+        seen = {*self.counted, *graph.distances(self.words, graph.readers, closed=self.counted)}
+        seen |= set(graph.distances(self.ends, graph.reads, closed=self.counted))
+        for start in graph.in_order():
+            part, todo = set(), [start]
+            while todo:
+                node = todo.pop()
+                if node not in seen and node in graph.from_words:
+                    seen.add(node)
+                    part.add(node)
+                    todo += [*graph.reads[node], *graph.readers.get(node, ())]
+            if part:
+                yield part
+
+    def _is_stream(self, part: set[Node]) -> bool:
+        """Whether two sublayers add to it, and a matrix reads it."""
+        graph, adds = self.graph, 0
+        for node in part:
+            both = [graph.same(one) for one in graph.reads[node]] if _kind(node) == "Add" else []
+            added = [one for one in both if one in self.counted]
+            rest = [one for one in both if one not in self.counted and not _is_bias(graph, one)]
+            adds += len(added) == len(rest) == 1
+        readers = {one for node in part for one in graph.readers.get(node, ())}
+        return adds > 1 and bool(readers & self.products)
 
     def around(self, node: Node) -> bool:
         """Whether words reach an end on a way around this operation."""
@@ -213,22 +231,31 @@ class Stack:
     def off(self) -> list[Node]:
         """Return attentions and matrices that read or add to something else than the stream."""
         graph, found = self.graph, []
-        into = graph.distances(self.words, graph.readers, self.counted)
-        out = graph.distances(self.ends, graph.reads, self.counted)
+        starts, all_ends = [*self.words, *self.beside], [*self.ends, *self.beside]
+        into = graph.distances(starts, graph.readers, self.counted)
+        out = graph.distances(all_ends, graph.reads, self.counted)
         last = set(self.last())
         for one in self.meetings:
             if into.get(one, 0) >= FAR or (one in last and out.get(one, 0) >= self.late):
                 found.append(one)
-        reads = graph.distances(self.words, graph.readers, self.counted, self.meetings)
-        ends = graph.distances(self.ends, graph.reads, self.counted, self.meetings)
+        reads = graph.distances(starts, graph.readers, self.counted, self.meetings)
+        ends = graph.distances(all_ends, graph.reads, self.counted, self.meetings)
         after = graph.distances(self.meetings, graph.readers, self.counted - self.meetings)
         before = graph.distances(self.meetings, graph.reads, self.counted - self.meetings)
         for one in self.products & self.counted:
             reads_off = one not in reads and after.get(one, 0) >= 1 and out.get(one, 0) >= 1
             adds_off = one not in ends and before.get(one, 0) >= 1 and reads.get(one, 0) >= 1
-            if reads_off or adds_off:
+            if reads_off or (adds_off and self._feeds_whole_attention(one)):
                 found.append(one)
         return found
+
+    def _feeds_whole_attention(self, product: Node) -> bool:
+        """Whether all of an attention's projections lie behind this: it is before it, not in it."""
+        graph = self.graph
+        behind = graph.distances([product], graph.readers, closed=self.meetings)
+        met = [one for one in self.meetings if one in behind]
+        near = graph.distances(met, graph.reads, closed=self.products | self.meetings - set(met))
+        return set(near) & self.products <= set(behind)
 
     def times(self) -> int:
         """Return on how many ways words reach an end through sums, factors and norms alone."""
@@ -248,6 +275,13 @@ class Stack:
         return max(count.get(one, 0) for one in self.ends)
 
 
+def _is_bias(graph: Graph, node: Node) -> bool:
+    """Whether this is a weight of one axis, or a view of one."""
+    while _kind(node) in VIEWS and len(graph.reads[node]) == 1:
+        node = graph.reads[node][0]
+    return hasattr(node, "variable") and node.variable.dim() < 2
+
+
 def _kind(node: Node) -> str:
     return node.name().rstrip("0123456789").removesuffix("Backward")
 
@@ -259,13 +293,22 @@ def stacks(patient: Patient) -> list[Stack]:
         Skip: the logits have no gradient, the ids are looked up nowhere, or nothing meets.
     """
     texts = patient.aside()
+    found: list[list[Node]] = [[] for _ in texts]
+
+    def note(_table: Tensor, ids: Tensor, rows: Tensor) -> None:
+        """Note, for each side of the batch, what is looked up by its ids."""
+        for side, words in zip(found, texts, strict=True):
+            if rows.grad_fn is not None and _are_words(ids, words):
+                side.append(rows.grad_fn)
+
     patient.model.eval()
-    with torch.enable_grad(), Sources(texts) as sources:
+    with torch.enable_grad(), Lookups(note):
         output = (patient.given.forward or patient.model)(*texts)
-    end, found = logits_of(output).grad_fn, sources.found
+    end = logits_of(output).grad_fn
     if end is None or not all(found):
         raise Skip("no gradient leads from the logits to where the ids are looked up")
     graph = Graph(end, [one for words in found for one in words])
+    found = _sides(graph, found)
     target = set(graph.distances(found[-1], graph.readers))
     made = [Stack(graph, found[-1], [end], graph.products & target, graph.meetings & target, LATE)]
     if len(found) > 1:
@@ -276,6 +319,22 @@ def stacks(patient: Patient) -> list[Stack]:
     if not any(one.meetings for one in made):
         raise Skip("no attention was seen")
     return made
+
+
+def _sides(graph: Graph, found: list[list[Node]]) -> list[list[Node]]:
+    """Return the words by side, also where one text goes into an encoder and into a decoder.
+
+    An encoder's words reach the logits through attention alone.
+    """
+    if len(found) > 1:
+        return found
+    (words,) = found
+    whole = Stack(graph, words, [graph.end], graph.products, graph.meetings, LATE)
+    near = graph.distances([graph.end], graph.reads, closed=whole.counted)
+    target, source = ([one for one in words if (one in near) is side] for side in (True, False))
+    if target and graph.meetings - set(graph.distances(target, graph.readers)):
+        return [source, target]
+    return found
 
 
 def paths(patient: Patient) -> Iterator[Finding]:
@@ -324,7 +383,9 @@ def gates(patient: Patient) -> Iterator[Finding]:
         if over:
             moved = "An activation reads the product of a gate and a value."
             yield Finding("gate_after_product", told, moved, _at(patient, stack, over))
+        onward = graph.distances(stack.ends, graph.reads, closed=stack.meetings)
         linear = [x for x in late if _two_products(graph, x) and _feeds_product(graph, x)]
+        linear = [x for x in linear if x in onward]  # else it is a part of an attention
         if linear:
             moved = "Two matrices' results are multiplied, and neither passes an activation."
             yield Finding("gate_without_activation", told, moved, _at(patient, stack, linear))

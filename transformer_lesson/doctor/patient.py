@@ -75,7 +75,9 @@ def _are_rows(weight: Tensor, ids: Tensor, output: Any) -> bool:
 
     BART's table of positions gets the tokens, or their vectors, and counts them.
     """
-    if ids.is_floating_point() or not ids.numel() or int(ids.max()) >= len(weight):
+    if weight.dim() != 2 or ids.is_floating_point() or not ids.numel():
+        return False
+    if int(ids.min()) < 0 or int(ids.max()) >= len(weight):
         return False
     rows = embedding(ids, weight)
     same_shape = torch.is_tensor(output) and output.shape == rows.shape

@@ -43,8 +43,9 @@ def logits_of(output: Any) -> Tensor:
 
 
 def are_ids(read: Tensor, ids: Tensor) -> bool:
-    """Whether these are the ids, text by token or token by text."""
-    return any(read.shape == one.shape and torch.equal(read, one) for one in (ids, ids.T))
+    """Whether these are the ids: text by token, token by text, or one after the other."""
+    ways = (ids, ids.T, ids.flatten())
+    return any(read.shape == one.shape and torch.equal(read, one) for one in ways)
 
 
 def differ(a: Tensor, b: Tensor) -> bool:

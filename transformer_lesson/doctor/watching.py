@@ -1,4 +1,4 @@
-"""Watches PyTorch's functions while a model runs: softmaxes, products and factors."""
+"""Watches PyTorch's functions while a model runs: lookups, softmaxes, products and factors."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_batchedtensor
 from torch.overrides import TorchFunctionMode
+
+from transformer_lesson.doctor.tensors import tensors_in
 
 PRODUCTS = ("matmul", "bmm", "__matmul__", "baddbmm", "einsum")
 FACTORS = (
@@ -68,24 +70,29 @@ class LossReads(TorchFunctionMode):
 
 
 class Lookups(TorchFunctionMode):
-    """Shows a function what code without modules looks up, as in `table[ids]`.
+    """Shows a function what is looked up: `table[ids]`, `embedding(ids, table)` and the like.
 
     Args:
-        change: gets table, ids and rows; returns other rows, or `None` to leave them.
+        see: gets table, ids and rows; returns other rows, or `None` to leave them.
     """
 
-    def __init__(self, change: Callable[[Tensor, Tensor, Tensor], Tensor | None]):
+    NAMES = ("embedding", "__getitem__", "index_select")
+
+    def __init__(self, see: Callable[[Tensor, Tensor, Tensor], Tensor | None]):
         super().__init__()
-        self.change = change
+        self.see = see
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        """Call the function; of a lookup, return what `change` makes of it."""
-        result = function(*args, **(kwargs or {}))
-        if function is Tensor.__getitem__ and torch.is_tensor(args[1]):
-            table, ids = args
-            if table.dim() == 2 and table.is_floating_point() and ids.dtype == torch.int64:
-                changed = self.change(table, ids, result)
-                return result if changed is None else changed
+        """Call the function; of a lookup, return what `see` makes of it."""
+        kwargs = kwargs or {}
+        result = function(*args, **kwargs)
+        if getattr(function, "__name__", "") in self.NAMES and torch.is_tensor(result):
+            given = list(tensors_in((args, kwargs)))
+            tables = [one for one in given if one.is_floating_point()]
+            ids = [one for one in given if one.dtype in (torch.int64, torch.int32)]
+            if len(tables) == len(ids) == 1:
+                other = self.see(tables[0], ids[0], result)
+                return result if other is None else other
         return result
 
 

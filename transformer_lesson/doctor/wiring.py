@@ -160,13 +160,14 @@ def norms(patient: Patient) -> Iterator[Finding]:
 
 def _dead_rows(patient: Patient) -> Iterator[Finding]:
     """Of a table that reads 0, 1, 2, ..., each row that was read must have a gradient."""
-    for module, ids in patient.reads(*patient.texts(2, 9, 7)):
+    for table, ids in patient.reads(*patient.texts(2, 9, 7)):
         if ids.dim() == 0:
             continue
         row = ids.reshape(-1, ids.shape[-1])[0]
         counts = len(row) > 3 and bool((row[1:] - row[:-1] == 1).all())
-        if counts and module.weight.grad is not None:
-            dead = (module.weight.grad[row].abs().sum(-1) == 0).nonzero().flatten().tolist()
+        weight = table.weight if isinstance(table, nn.Embedding) else table
+        if counts and weight.is_leaf and weight.grad is not None:
+            dead = (weight.grad[row].abs().sum(-1) == 0).nonzero().flatten().tolist()
             if dead and len(dead) < len(row) // 2:
                 yield Finding(
                     "dead_position",

@@ -39,8 +39,8 @@ QUESTIONS = {
         "offered": ["heads"],
         "task": task(
             "“the₂” needs two facts: drag its query until “sees” and “dog” get half each.",
-            shows=r"“(?:sees|dog)” gets 0\.(?:4[5-9]|5[0-5]) of the weight, "
-            r"“(?:sees|dog)” 0\.(?:4[5-9]|5[0-5])$",
+            shows=r"^“(?:sees|dog)” gets 0\.(?:4[5-9]|5[0-5]) of the weight, "
+            r"“(?:sees|dog)” 0\.(?:4[5-9]|5[0-5])",
         ),
     },
 }

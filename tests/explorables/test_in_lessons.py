@@ -19,16 +19,12 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "03/query-plane": [["query at", *["Shift+ArrowRight"] * 38, *["Shift+ArrowDown"] * 30]],
     "03/film": [("Step", 3)],
     "03/1745176f": ["left", ("causal mask", False)],
-    "04/two-facts": [
-        "two: two heads",
-        ["query 0 at", *["Shift+ArrowRight"] * 29, *["Shift+ArrowUp"] * 19],
-        ["query 1 at", *["Shift+ArrowLeft"] * 9, *["Shift+ArrowUp"] * 33],
-    ],
+    "04/two-facts": [["query at", *["Shift+ArrowRight"] * 10, *["Shift+ArrowUp"] * 28]],
     "04/board": [
         re.compile("^head 6 of decoder block 1 .* is on; "),
         re.compile("^head 3 of encoder block 1 is on; "),
     ],
-    "05/norm-explorer": ["10"],
+    "05/norm-explorer": [("scale", 0)],
     "05/stream-drawn": ["the"],
     "05/c67e969b": ["Layer", "10"],
     "06/hunt-in-the-page": [("English sentence", "they know that the queen is good .")],

@@ -38,10 +38,9 @@ QUESTIONS = {
         "query_points": [[0.0, 0.0], [-1.2, -0.4]],
         "offered": ["heads"],
         "task": task(
-            "“the₂” needs two facts: give “dog” and “sees” 0.9 each, nearly all of one query’s "
-            "weight. One query, or two?",
-            shows=r"“dog” (?:0\.9\d|1\.00) of its weight, head 1 gives “sees” (?:0\.9\d|1\.00)|"
-            r"“sees” (?:0\.9\d|1\.00) of its weight, head 1 gives “dog” (?:0\.9\d|1\.00)",
+            "“the₂” needs two facts: drag its query until “sees” and “dog” get half each.",
+            shows=r"^“(?:sees|dog)” gets 0\.(?:4[5-9]|5[0-5]) of the weight, "
+            r"“(?:sees|dog)” 0\.(?:4[5-9]|5[0-5])",
         ),
     },
 }

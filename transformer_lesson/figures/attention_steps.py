@@ -243,6 +243,8 @@ def heads_side_by_side(
     ground.set(xlim=(0, LEFT + wide + 0.15), ylim=(-0.2, 5.4))
     ground.set_axis_off()
     _block(ground, (LEFT, 4.3), (wide, 0.98), x, f"x  {x.shape}", INK)
+    key = {"fontsize": 7, "color": INK, "ha": "right", "va": "bottom"}
+    ground.text(LEFT + wide, 4.83, "purple: above 0, orange: below", **key)
     most = np.abs(concat).max()
     for i, j in _tops(weights, asking):
         _one_head(ground, LEFT + step * i, step, i, weights[i], heads[i], most, asking)

@@ -107,12 +107,12 @@ def _matrices(made, d_model: int, n_places: int) -> list[Tensor]:
         "Each matrix answers one question. `W_Q`: which place does a word at place i want to look "
         "at? `W_K`: are words found by their kind, or by their place? `W_V`: which of its numbers "
         "does a word hand over?",
-        "Let `W_K[6:]` be `torch.eye(n_places)`. Then row 6 + i of `W_Q` is the wish list of "
+        "With `W_K[6:] = torch.eye(n_places)`, row 6 + i of `W_Q` is the wish list of "
         "place i, one number for each place. Place 3 wants place 2 and no other, and wants it "
         "loudly: softmax turns 0 and 1 into almost equal weights.",
         "`W_Q[7:, :-1] = 50 * torch.eye(n_places - 1)`: row 7 belongs to place 1, and column 0 "
-        "says how much it wants place 0. `W_V[2] = 1`: a verb hands over 1. Row 6, the first "
-        "word's, needs a wish too: for a place that surely holds no verb.",
+        "says how much it wants place 0. Row 6, the first word's, needs a wish too: for a place "
+        "that surely holds no verb.",
     ),
 )
 def role_head(n_places):

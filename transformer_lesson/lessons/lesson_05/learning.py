@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
@@ -21,7 +22,8 @@ def shares_right(
 ) -> Figure:
     """Return a row for each run: the share of words that are right, with its 95 % interval.
 
-    The interval is that of drawing words; how runs differ, the further runs show.
+    The interval is that of drawing words; how runs differ, the further runs show. So that both can
+    be seen, the axis is cut between the runs below one half and those above.
 
     Args:
         title: the claim that the figure supports.
@@ -32,22 +34,48 @@ def shares_right(
     """
     told = ", ".join(f"{name} {n / total:.2f}" for name, n in right.items())
     marks = ", ".join(f"{name}: {share:.2f}" for name, share in levels.items())
-    made, axes = figure(title, f"Share of {total:,} words right: {told}. {marks}.", 7.5, 2.9)
-    for name, share in levels.items():
-        axes.axvline(share, color=INK, linewidth=1, linestyle="--")
-        axes.text(share, -0.6, name, color=INK, fontsize=9, ha="center", va="bottom")
-    for y, (name, n) in enumerate(right.items()):
-        runs = [n / total, *others[name]]
-        axes.hlines(y, *wilson(n, total), color=COLORS[0], linewidth=6, alpha=0.3)
-        axes.plot(n / total, y, "o", color=COLORS[0], markersize=6)
-        axes.plot(others[name], [y] * len(others[name]), "|", color=COLORS[1], markersize=11)
-        place, side = (max(runs) + 0.02, "left") if runs[0] > 0.5 else (min(runs) - 0.02, "right")
-        axes.text(place, y, f"{n / total:.2f}", ha=side, va="center", fontsize=9)
-    axes.set(xlim=(0, 1), ylim=(len(right) - 0.5, -0.5))
-    axes.set_xlabel(f"share right of {total:,} words; bar: 95 % interval; lines: two more runs")
-    axes.set_yticks(range(len(right)), [printable(name) for name in right], fontsize=9)
-    made.subplots_adjust(left=0.27, right=0.95, bottom=0.19, top=0.8)
+    alt = f"Share of {total:,} words right: {told}. {marks}."
+    made, panels = figure(title, alt, 7.5, 2.9, columns=2)
+    stretches = [_stretch(right, total, others, high) for high in (False, True)]
+    widest = max(high - low for low, high in stretches) + 0.06
+    for axes, (low, high) in zip(panels, stretches, strict=True):
+        begin, end = (low + high - widest) / 2, (low + high + widest) / 2
+        for name, share in levels.items():
+            if begin < share < end:
+                axes.axvline(share, color=INK, linewidth=1, linestyle="--")
+                axes.text(share, -0.6, name, color=INK, fontsize=9, ha="center", va="bottom")
+        for y, (name, n) in enumerate(right.items()):
+            if begin < n / total < end:
+                _run(axes, y, n, total, others[name])
+        axes.set(xlim=(begin, end), ylim=(len(right) - 0.5, -0.5), yticks=range(len(right)))
+        axes.tick_params(axis="y", length=0)
+    panels[0].set_yticklabels([printable(name) for name in right], fontsize=9)
+    panels[1].set_yticklabels([])
+    panels[1].spines["left"].set_visible(False)
+    said = f"share right of {total:,} words (axis cut); blue: 95 % interval; orange: earlier runs"
+    made.text(0.61, 0.03, said, ha="center", fontsize=9)
+    made.subplots_adjust(left=0.27, right=0.95, bottom=0.19, top=0.8, wspace=0.08)
     return made
+
+
+def _stretch(right: Mapping, total: int, others: Mapping, high: bool) -> tuple[float, float]:
+    """Return the ends of what the runs above one half reach, or of those below."""
+    chosen = {name: n for name, n in right.items() if (n / total > 0.5) == high}
+    reached = [end for n in chosen.values() for end in wilson(n, total)]
+    reached += [share for name in chosen for share in others[name]]
+    return min(reached), max(reached)
+
+
+def _run(axes: Axes, y: int, n: int, total: int, others: Sequence[float]) -> None:
+    """Draw a run's share and interval, the further runs, and the share in figures above."""
+    low, high = wilson(n, total)
+    axes.hlines(y, low, high, color=COLORS[0], linewidth=9, alpha=0.3)
+    axes.plot(n / total, y, "o", color=COLORS[0], markersize=5)
+    axes.plot(others, [y] * len(others), "|", color=COLORS[1], markersize=12, markeredgewidth=2)
+    left = n / total < 0.5
+    place = min([low, *others]) - 0.004 if left else max([high, *others]) + 0.004
+    side = "right" if left else "left"
+    axes.text(place, y, f"{n / total:.2f}", ha=side, va="center", fontsize=9)
 
 
 def settings(

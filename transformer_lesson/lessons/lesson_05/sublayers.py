@@ -1,11 +1,14 @@
-"""Drawings of norms: what shares a mean, how large vectors grow without one, where it may go."""
+"""Drawings of units that add up, and of norms: what shares a mean, how large vectors grow
+without one, where it may go."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib.axes import Axes
+from torch import Tensor
 
-from transformer_lesson.figures.plots import COLORS, Figure, figure
+from transformer_lesson.figures.plots import COLORS, Figure, as_array, figure
 from transformer_lesson.files import printable
 
 INK = "#566372"
@@ -14,6 +17,47 @@ PLACES = {  # of the norm: on the branch below the sub-layer or above it, or on 
     "between sub-layer and sum": ("branch", 0.72),
     "after the sum": ("stream", 1.06),
 }
+
+
+COUNTS = ("no s", "one s", "two s")
+
+
+def units_added(
+    W_1: Float[Tensor, "2 2"],
+    b_1: Float[Tensor, "2"],
+    W_2: Float[Tensor, "2 1"],
+    b_2: Float[Tensor, "1"],
+) -> Figure:
+    """Return what two units add to a score, and its sum with b_2, over the number of s's.
+
+    Args:
+        W_1, b_1, W_2, b_2: of a feed-forward network that reads two numbers, an s on the noun and
+            one on the verb, and gives a score.
+    """
+    W_1, b_1, W_2, b_2 = (as_array(one) for one in (W_1, b_1, W_2, b_2))
+    count = np.linspace(0, 2, 81)
+    endings = np.stack([count.clip(max=1), (count - 1).clip(min=0)], axis=1)  # the noun's s first
+    added = (endings @ W_1 + b_1).clip(min=0) * W_2[:, 0]  # (count, unit)
+    score = added.sum(axis=1) + b_2[0]
+    above = [name for name, at in zip(COUNTS, score[::40], strict=True) if at > 0]
+    told = ", ".join(f"{name} {at:.1f}" for name, at in zip(COUNTS, score[::40], strict=True))
+    made, axes = figure(
+        f"Above 0: {' and '.join(above) or 'nothing yet'}",
+        f"Over the number of s's, what unit 0 adds, what unit 1 adds, and the score: {told}.",
+        width=6.2,
+        height=2.8,
+    )
+    axes.axhline(0, color=INK, linewidth=1)
+    lines = {"unit 0": added[:, 0], "unit 1": added[:, 1], "score": score}
+    for i, (name, line) in enumerate(lines.items()):
+        look = {"color": "black", "linewidth": 2.5} if name == "score" else {"color": COLORS[i]}
+        axes.plot(count, line, "-" if name == "score" else "--", **look)
+        axes.annotate(name, (2, line[-1]), (9, -4), textcoords="offset points", color=look["color"])
+    axes.plot([0, 1, 2], score[::40], "o", color="black", markersize=7)
+    axes.set_xticks([0, 1, 2], COUNTS)
+    axes.set(ylabel="added to the score")
+    made.subplots_adjust(right=0.87)
+    return made
 
 
 def shared_means(words: Sequence[str]) -> Figure:

@@ -1,6 +1,6 @@
 """Train on 64 characters and read 256, in every way that lesson 13 shows; store one model.
 
-python -m transformer_lesson.lessons.lesson_13.measure_longer    four minutes on one core
+python -m transformer_lesson.lessons.lesson_13.measure_longer    about eight minutes on one core
 """
 
 import json

@@ -48,6 +48,29 @@ def test_other_frequencies_are_other_positions():
     assert not torch.allclose(by_parts(IDS), model(IDS), atol=0.1)
 
 
+@torch.no_grad()
+def test_only_far_keys_are_turned_otherwise():
+    model = stored_reader()
+    own, known, every = longer.frequencies_of(model), model(IDS), range(8)
+    assert_equal(longer.read_far_otherwise(model, 9, own, torch.zeros(8))(IDS), known)
+    for other in (longer.stopped(model, [3], at=40), longer.interpolated_beyond(model, 40)):
+        found = other(IDS)
+        assert_equal(found[:, :41], known[:, :41])
+        assert not torch.allclose(found[:, 41:], known[:, 41:], atol=0.1)
+    assert_equal(longer.stopped(model, every, at=0)(IDS), read_otherwise(model, 0 * own)(IDS))
+    assert_equal(longer.interpolated_beyond(model, 0)(IDS), read_otherwise(model, own / 4)(IDS))
+    assert_equal(model(IDS), known)
+
+
+@torch.no_grad()
+def test_a_pair_that_stopped_stays_where_it_was():
+    for block in longer.stopped(stored_reader(), [3, 6], at=63).decoder:
+        (own, _), (speeds, ahead) = block.self_attention.turns
+        for far in (64, 255):
+            turns = torch.tensor([far, far, far, 63, far, far, 63, far])
+            assert torch.allclose(speeds * far + ahead, own * turns)
+
+
 def test_practice_trains_the_copy_alone():
     model = stored_reader()
     before = model.projection.weight.clone()
@@ -67,7 +90,8 @@ def test_the_stored_model_is_the_one_of_the_table():
 def test_the_stored_table_is_whole_and_each_best_rate_has_neighbors():
     assert longer.quarters(torch.arange(8.0)) == [0.5, 2.5, 4.5, 6.5]
     table = longer.stored()
-    assert set(longer.KINDS) < set(table) and len(table) == 2 * 3 + 3 + 3 + 4 * len(longer.RATES)
+    assert set(longer.KINDS) < set(table)
+    assert len(table) == 2 * 3 + 3 + 3 + 8 + 1 + 4 + 4 + 5 * len(longer.RATES)
     for kind in longer.KINDS:
         for fine, coarse in zip(table.pop(f"{kind}, in pieces"), table[kind], strict=True):
             assert longer.pieces(torch.tensor(fine), 4) == pytest.approx(coarse, abs=1e-3)
@@ -75,7 +99,7 @@ def test_the_stored_table_is_whole_and_each_best_rate_has_neighbors():
     last = {name: fmean(run[-1] for run in runs) for name, runs in table.items()}
     assert last["window 32"] < last["by parts"] < last["no positions"] < last["rotary"] - 0.3
     for way in ("unchanged", "interpolation", "raised base", "by parts"):
-        rate, runs = longer.best_of(way)
+        rate, runs = longer.best_of(f"{way}, 30 steps")
         assert 0 < longer.RATES.index(float(rate)) < len(longer.RATES) - 1
         assert runs == table[f"{way}, 30 steps at {rate}"]
 

@@ -113,6 +113,13 @@ def test_a_run_is_repeated_to_the_digit():
     assert not torch.equal(one, variants.trained(recipe, seed=2).projection.weight)
 
 
+@pytest.mark.slow
+def test_a_stored_run_comes_out_again():
+    rotary = variants.stored()["+ rotary"]
+    again = variants.trained(Recipe(rung="+ rotary", rate=rotary.best_rate()), seed=0)
+    assert variants.validation_loss(again) == pytest.approx(rotary.best()[0], abs=0.05)
+
+
 def test_what_is_stored_is_whole_and_each_best_rate_has_neighbors():
     runs = variants.stored()
     assert list(runs) == list(variants.RECIPES) and [*ladder()] == [*runs][:7]

@@ -99,7 +99,7 @@ def along_a_text(title: str, runs: Mapping[str, Sequence[Sequence[float]]]) -> F
     picture.alt = f"Losses along {READ} characters. {'; '.join(details)}."
     axes.set(xlabel="position in the text, in characters", ylabel=NATS, xlim=(0, READ))
     axes.set_xticks(range(0, READ + 1, LENGTH // 2))
-    axes.text(LENGTH / 2, 0.97, "learned on", transform=axes.get_xaxis_transform(), ha="center",
+    axes.text(LENGTH / 2, 0.97, "trained on", transform=axes.get_xaxis_transform(), ha="center",
               va="top", fontsize=9)  # fmt: skip
     axes.grid(axis="y", alpha=0.3)
     name_lines(axes)

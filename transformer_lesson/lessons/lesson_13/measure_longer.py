@@ -1,6 +1,6 @@
 """Train on 64 characters and read 256, in every way that lesson 13 shows; store one model.
 
-python -m transformer_lesson.lessons.lesson_13.measure_longer    four minutes on one core
+python -m transformer_lesson.lessons.lesson_13.measure_longer    about eight minutes on one core
 """
 
 import json
@@ -10,15 +10,18 @@ import torch
 from transformer_lesson.checkpoints import save_checkpoint
 from transformer_lesson.lessons.lesson_13 import longer, since_2017
 from transformer_lesson.lessons.lesson_13.longer import (
+    FACTOR,
+    interpolated_beyond,
     loss_by_position,
     pieces,
     quarters,
     read_otherwise,
+    stopped,
 )
 from transformer_lesson.lessons.lesson_13.variants import trained
 from transformer_lesson.model.positions import stretched_frequencies
 
-FACTOR, SEEDS = 4, (0, 1, 2)
+SEEDS, PAIRS = (0, 1, 2), range(8)
 
 
 def ways(model) -> dict:
@@ -27,7 +30,7 @@ def ways(model) -> dict:
     turned = {
         "unchanged": learned,
         "interpolation": learned / FACTOR,
-        "raised base": learned * FACTOR ** (-torch.arange(8) / 7),  # the last pair by 4
+        "raised base": learned * FACTOR ** (-torch.arange(len(PAIRS)) / 7),  # the last pair by 4
         "by parts": stretched_frequencies(16, 10000.0, since_2017.LENGTH, FACTOR),
     }
     found = {name: read_otherwise(model, f) for name, f in turned.items() if name != "unchanged"}
@@ -36,6 +39,18 @@ def ways(model) -> dict:
         for rate in longer.RATES:
             other = found[f"{name}, 30 steps at {rate}"] = read_otherwise(model, frequencies)
             longer.practice(other, rate)
+    return found
+
+
+def causes(model) -> dict:
+    """Return the rotary model with one thing changed that may be to blame."""
+    found = {f"pair {j} stopped": stopped(model, [j]) for j in PAIRS}
+    found["all but pair 3 stopped"] = stopped(model, [j for j in PAIRS if j != 3])
+    found |= {f"pair 3 stopped at {at}": stopped(model, [3], at) for at in (95, 127, 159, 191)}
+    found |= {f"interpolation beyond {n}": interpolated_beyond(model, n) for n in (1, 2, 4, 8)}
+    for rate in longer.RATES:
+        other = found[f"unchanged, 30 steps on 64 at {rate}"] = read_otherwise(model)
+        longer.practice(other, rate, length=since_2017.LENGTH)
     return found
 
 
@@ -50,7 +65,8 @@ def main() -> None:
             if seed == 0 and name == "rotary":
                 half = read_otherwise(models[name]).half()
                 save_checkpoint(longer.STORED, half, since_2017.text().tokenizer)
-        for name, model in (models | ways(models["rotary"])).items():
+        rotary = models["rotary"]
+        for name, model in (models | ways(rotary) | causes(rotary)).items():
             losses = loss_by_position(model)
             results = [round(loss, 3) for loss in quarters(losses)]
             kept.setdefault(name, []).append(results)

@@ -31,19 +31,24 @@ def clouds(
     )
     picture, panels = figure(title, alt, width=9.0, height=3.6, columns=len(stages))
     color = dict(zip(corners, COLORS, strict=False))
+    every = np.concatenate([as_array(points) for points in stages.values()])
+    lowest = np.minimum(every.min(axis=0) - 0.1, -0.75)  # no dot is cut off
+    highest = np.maximum(every.max(axis=0) + 0.1, 1.75)
     for axes, (name, points) in zip(panels, stages.items(), strict=True):
         drawn = _side_by_side(as_array(points), 0.03)
         kinds = [color[label] for label in labels]
         axes.scatter(*drawn.T, s=9, color=kinds, alpha=0.55, linewidths=0)
         for label, (x, y) in corners.items():
-            ring = {"markerfacecolor": "none", "markeredgewidth": 2}
-            axes.plot(x, y, "o", markersize=11, color=color[label], **ring)
+            for edge, width in (("white", 4.5), (color[label], 2.5)):  # a rim, then the ring
+                ring = {"markerfacecolor": "none", "markeredgewidth": width}
+                axes.plot(x, y, "o", markersize=12, color=edge, zorder=3, **ring)
             place = {"ha": "center", "va": "center", "fontsize": 11, "weight": "bold"}
             out_x, out_y = (1.45 if number else -0.45 for number in (x, y))
             axes.text(out_x, out_y, printable(label), color=color[label], parse_math=False, **place)
         axes.plot([0.5, 0.5, np.nan, -0.6, 1.6], [-0.6, 1.6, np.nan, 0.5, 0.5], ":", color="gray")
-        axes.set_title(printable(name), fontsize=10)
-        axes.set(xticks=[], yticks=[], xlim=(-0.75, 1.75), ylim=(-0.75, 1.75))
+        (left, right), (bottom, top) = zip(lowest, highest, strict=True)
+        axes.set_title(printable(name), fontsize=10, x=(0.5 - left) / (right - left))
+        axes.set(xticks=[], yticks=[], xlim=(left, right), ylim=(bottom, top))
         axes.spines[:].set_visible(False)
     picture.subplots_adjust(left=0.02, right=0.98, bottom=0.04, wspace=0.08)
     return picture

@@ -1,6 +1,6 @@
 // The whole model at a glance: words in, encoder, decoder, and the word that comes next.
 
-import { choosable, fitted, layer, pen, put, textWidth, told, wrapped } from "./draw.js";
+import { choosable, fitted, layer, pen, put, textLines, textWidth, told, wrapped } from "./draw.js";
 import { firstLargest } from "./ranking.js";
 
 const STAGE = { word: 34, answer: 66, unit: 88, large: 28, blocks: 3 };
@@ -18,20 +18,23 @@ function meanWeights({ byName }, key) {
   }));
 }
 
-// The source word that the last written word looks at most, in the mean over the heads of the last
-// cross-attention: {j, share, shares, heads}, or null if the model has none.
+// The source words that the last written word looks at, in the mean over the heads of each
+// cross-attention: of the last one {j, share, shares, heads}, or null if the model has none; `all`
+// has the shares by block.
 export function litWord(flow) {
-  const crossing = flow.sublayers.findLast(({ kind }) => kind === "cross_attention");
-  if (!crossing) return null;
-  const shares = meanWeights(flow, crossing.key).at(-1), j = firstLargest(shares);
-  const [heads] = flow.byName.get(`${crossing.key}.weights`).value.shape;
-  return { j, share: shares[j], shares, heads };
+  const crossing = flow.sublayers.filter(({ kind }) => kind === "cross_attention");
+  if (!crossing.length) return null;
+  const all = new Map(crossing.map(({ block, key }) => [block, meanWeights(flow, key).at(-1)]));
+  const shares = [...all.values()].at(-1), j = firstLargest(shares);
+  const [heads] = flow.byName.get(`${crossing.at(-1).key}.weights`).value.shape;
+  return { j, share: shares[j], shares, heads, all };
 }
 
 export function drawStage(group, look, page) {
   const plan = stagePlan(look, page.width);
-  drawStacks(layer(group, "stacks"), look, plan, page);
-  if (look.writes) drawRibbons(layer(group, "ribbons"), look, plan, page);
+  const waits = (until) => ({ class: look.phase < until ? "waits" : null });
+  drawStacks(layer(group, "stacks", waits(1)), look, plan, page);
+  if (look.writes) drawRibbons(layer(group, "ribbons", waits(2)), look, plan, page);
   if (look.writes) drawNextWord(layer(group, "answer"), look, plan, page);
   drawStageWords(layer(group, "words"), look, plan, page);
   return plan.height;
@@ -52,7 +55,7 @@ function stagePlan(look, width) {
   if (!writes) return { ...plan, height: plan.read.bottom + 4 };
   const x = beside ? left + 28 : 0, y = both && !beside ? plan.read.bottom + 84 : 20;
   plan.written = stackPlan(look, whole, { lane: "written", x, y, width: width - x, wide,
-    name: "Decoder", stop: translates ? 5 : 4,
+    name: "Decoder", stop: 4,
     does: `looks back${translates ? ", and at the sentence" : " at what is there"}` });
   const { xs, bottom } = plan.written, own = plan.own = xs[written.length - 1];
   const high = Math.max(...whole.map((word) => textWidth(word, STAGE.large, 600)));
@@ -67,7 +70,7 @@ const chipWidth = (word) => textWidth(word, 14, 600) + 16;
 // A row of words and below it the blocks that they pass: each with the height where its words look
 // at each other, where they look at the source, and where each thinks by itself.
 function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) {
-  const high = wide ? { read: 58, written: 116 }[lane] : { read: 50, written: 84 }[lane];
+  const high = wide ? { read: 58, written: 112 }[lane] : { read: 50, written: 84 }[lane];
   const margin = wide ? 72 : 58, sizes = words.map(chipWidth);
   const free = width - margin - sizes.reduce((a, b) => a + b + 6, 0);
   const more = Math.max(0, Math.min(34, free / words.length));
@@ -88,18 +91,23 @@ function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) 
 }
 
 // Encoder and decoder with their blocks: thin lines from word to word, as strong as the attention;
-// a click goes to their stop of the tour.
+// a click on a part opens it.
 function drawStacks(group, look, plan, page) {
   const all = [plan.read, plan.written].filter(Boolean);
-  put.rect(group, "shapes", all, ({ name, n, does, x, y, width, height, stop }) => ({
-    x, y, width, height, rx: 14, class: "box",
-    ...choosable(`${name}, ${n} blocks: ${does}`, false, () => page.set({ stop })) }), "lane");
+  put.rect(group, "shapes", all, ({ name, n, does, x, y, width, height }) => ({
+    x, y, width, height, rx: 14, class: "box", ...told(`${name}, ${n} blocks: ${does}`) }), "lane");
   put.label(group, "names", all, ({ name, x, places: [first], margin }) =>
     [name, x, first.y + 22, `strong${margin < 70 ? " size-12" : " size-13"}`], "lane");
   const blocks = all.flatMap((stack) => stack.blocks.map((block) => ({ ...stack, ...block })));
-  put.rect(group, "lights", page.pending ? blocks : [], ({ x, y, width, height }) => ({
-    x: x + 3, y, width: width - 6, height: height - 2, rx: 10, class: "lights still" }),
-  ({ key }) => `${key} ${page.pulsed}`);
+  const rows = blocks.flatMap(({ lane, block, fan, cross, thinks, y, height, ...at }) => [
+    ["looks", fan[0], fan[1], at.stop], ...(lane === "written" && look.lit ?
+      [["reads", fan[1], thinks - 8, 5]] : []), ["thinks", lane === "written" && look.lit ?
+      thinks - 8 : fan[1], y + height, lane === "written" ? 6 : 3]].map(([does, from, to, stop]) =>
+    ({ key: `${lane} ${block} ${does}`, x: at.x + 4, y: from + 1, width: at.width - 8,
+    height: to - from - 2, words: `${at.name}, block ${block} ${does}: open it`, set: { stop,
+      block: stop === 6 ? null : block } })));
+  put.rect(group, "rows", rows, ({ words, set, ...box }) => ({ ...box, rx: 8, class: "bar-place",
+    ...choosable(words, false, () => page.set(set)) }), "key");
   const steps = ({ lane, margin, block, y, height, fan, cross, thinks }) => margin < 70 ?
     [[`block ${block}`, y + height * 0.5]] : [[`block ${block}`, y + 7],
       [lane === "read" ? "looks" : "looks back", lane === "read" ? y + 23 : (y + fan[1]) / 2 + 8],
@@ -110,6 +118,9 @@ function drawStacks(group, look, plan, page) {
     .map((place) => `M${place.x + place.width / 2} ${place.y + place.height}V${bottom}`));
   put.path(group, "lanes", [lanes.join("")], (d) => ({ d, class: "axis", fill: "none" }));
   put.path(group, "fans", blocks.flatMap((block) => fanOf(look, block)));
+  const outputs = plan.read?.xs.slice(0, look.read.length) ?? [];
+  put.circle(group, "outputs", look.writes ? outputs : [], (cx, j) => ({ cx, cy: plan.read.bottom,
+    r: j === look.lit?.j ? 6 : 4, fill: `var(${j === look.lit?.j ? "--value" : "--soft"})` }));
   put.rect(group, "thinks", blocks.flatMap(({ key, thinks, xs, lane }) => look[lane].map((_, i) =>
     ({ key: `${key} ${i}`, x: xs[i] - 9, y: thinks - 4, width: 18, height: 8, rx: 3,
       fill: "var(--hidden)" }))));
@@ -128,43 +139,50 @@ function fanOf(look, { key, looks, fan: [top, bottom], xs }) {
     "stroke-opacity": 0.25 + 0.2 * k, "data-fan": looks.key }));
 }
 
-// From each source word a ribbon into the lane of the newest word, as strong as its attention, and
-// from there on to the next word.
+// From each of the encoder's outputs a ribbon into the lane of the newest word, as strong as its
+// attention, in every block, and from there on to the next word.
 function drawRibbons(group, look, { read, written, own, answer, beside }, page) {
-  const { lit } = look, last = written.blocks.at(-1);
-  const place = written.places[look.written.length - 1];
-  const [start, crossing] = [place.y + place.height, lit ? last.cross : last.fan[1]];
-  const way = (j) => {
-    const { x, y, width, height } = read.places[j], from = x + width / 2, under = read.bottom;
-    const middle = (under + crossing) / 2, to = Math.max(from + 60, own - 90), into = beside ?
-      `C${from} ${crossing} ${from + 50} ${crossing} ${to} ${crossing}H${own}` :
-      `C${from} ${middle} ${own} ${middle} ${own} ${crossing}`;
-    return [`M${from} ${y + height}V${under}`, into];
+  const { lit } = look, last = written.blocks.at(-1), under = read?.bottom ?? 0;
+  const place = written.places[look.written.length - 1], start = place.y + place.height;
+  const crossing = lit ? last.cross : last.fan[1], gap = beside ? read.x + read.width + 14 : 0;
+  const way = (j, to = crossing) => {
+    const from = read.xs[j], middle = (under + to) / 2;
+    if (!beside) return `M${from} ${under}C${from} ${middle} ${own} ${middle} ${own} ${to}`;
+    if (to > under + 20) return `M${from} ${under}C${from} ${to} ${from + 50} ${to} ${
+      Math.max(from + 60, own - 90)} ${to}H${own}`;
+    return `M${from} ${under}C${from} ${under + 30} ${gap - 20} ${under + 30} ${gap} ${middle}C${
+      gap + 14} ${to} ${gap + 14} ${to} ${gap + 40} ${to}H${own}`;
   };
-  const weak = !lit ? [] : lit.shares.map((share, j) => ({ j, share }))
-    .filter(({ j, share }) => j !== lit.j && share >= 0.005);
-  const ribbon = (share) => ({ class: "ribbon crossing", "stroke-width": 1 + 12 * share,
-    "stroke-opacity": 0.2 + 0.7 * share });
-  put.path(group, "weak", weak, ({ j, share }) => ({ ...ribbon(share), key: j,
-    d: `M${read.xs[j]} ${read.bottom}${way(j)[1]}` }), "j");
+  const weak = !lit ? [] : written.blocks.flatMap(({ block, cross }) => [...lit.all.get(block)]
+    .map((share, j) => ({ key: `${block} ${j}`, j, share, cross }))
+    .filter(({ j, share }) => share >= (cross === crossing ? 0.005 : 0.08) &&
+      (cross !== crossing || j !== lit.j)));
+  put.path(group, "weak", weak, ({ j, share, cross, key }) => ({ key, class: "ribbon crossing",
+    "stroke-width": 1 + 10 * share, "stroke-opacity": 0.15 + 0.3 * share, d: way(j, cross) }));
   const on = `V${answer.y}`, strong = 3 + 10 * (lit?.share ?? 0.6);
-  const d = lit ? `${way(lit.j).join("")}${on}` : `M${own} ${start}${on}`;
+  const d = lit ? `${way(lit.j)}${on}` : `M${own} ${start}${on}`;
   const words = lit ? `the last written word looks most at “${look.read[lit.j]}”: ` +
     `${lit.share.toFixed(2)}, mean of ${lit.heads} heads` : "the last vector becomes the next word";
-  put.path(group, "lit", [
+  const lane = lit && `M${read.xs[lit.j]} ${read.places[lit.j].y + STAGE.word}V${under}`;
+  put.path(group, "lit", [...(lit ? [{ key: "lane", d: lane, "stroke-width": 2 }] : []),
     { key: "own", d: `M${own} ${start}V${crossing}`, "stroke-width": 4 },
     { key: "ribbon", d, "stroke-width": strong, "stroke-linejoin": "round", ...told(words, "lit") },
   ], (one) => ({ class: "ribbon crossing", "stroke-opacity": 0.9, ...one }));
-  put.circle(group, "meets", lit ? [own] : [], (cx) => ({ cx, cy: crossing, r: 4 + strong / 2,
-    fill: "var(--value)" }), () => "meets");
-  put.path(group, "pulse", page.pending ? [page.pulsed] : [], () =>
+  const meets = !lit ? [] : written.blocks.map(({ block, cross }) => ({
+    key: block, cx: own, cy: cross, r: cross === crossing ? 4 + strong / 2 : 5,
+    fill: "var(--value)" }));
+  put.circle(group, "meets", meets);
+  put.path(group, "pulse", look.phase === 2 ? [page.pulsed] : [], () =>
     ({ d, class: "pulse still", pathLength: 100, ...pen("--paper", 6, "14 200") }), String);
   if (!lit) return;
-  const texts = [`“${fitted(look.written.at(-1), 90, 13, 600)}” looks at “${
-    fitted(look.read[lit.j], 90, 13, 600)}”: ${lit.share.toFixed(2)}`,
-    `of its attention, mean of ${lit.heads} heads`];
-  put.label(group, "look", texts, (text, i) => [text, 0,
-    (beside ? crossing + 42 : read.bottom + 24) + 18 * i, `halo ${i ? "small" : "size-13 strong"}`]);
+  const from = read.xs[lit.j], right = !beside && from < page.width / 2, at = right ? from + 26 : 0;
+  const room = beside ? page.width : right ? page.width - at : Math.min(from, own) - 14;
+  const texts = [[`“${fitted(look.written.at(-1), 90, 13, 600)}” looks at “${
+    fitted(look.read[lit.j], 90, 13, 600)}”: ${lit.share.toFixed(2)}`, "size-13 strong"],
+  [`${beside ? "of its attention, " : ""}mean of ${lit.heads} heads`, "small"]]
+    .flatMap(([text, kind]) => textLines(text, room, 13, 600).map((line) => [line, kind]));
+  put.label(group, "look", texts, ([text, kind], i) =>
+    [text, at, (beside ? crossing + 42 : under + 26) + 17 * i, `halo ${kind}`]);
 }
 
 // What stands below a word in its chip.
@@ -187,8 +205,8 @@ function drawStageWords(group, look, plan, page) {
   }
   const says = ({ lane, word, i }) => lane === "written" ? `written: “${word}”` :
     lit ? `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention` : `read: “${word}”`;
-  const strong = (one) => isLit(one) || last(one);
-  put.path(group, "slot", plan.written?.places.slice(look.written.length).slice(0, 1) ?? [],
+  const strong = (one) => look.phase ? isLit(one) || last(one) : true; // first all words light
+  put.path(group, "slot", plan.written?.places.slice(look.written.length) ?? [],
     ({ x, y, width, height }) => ({ d: `M${x} ${y}h${width}v${height}h${-width}z`,
       ...pen("--line", 1.5, "4 4") }));
   put.rect(group, "boxes", rows, (one) => ({
@@ -214,13 +232,13 @@ function drawNextWord(group, look, { answer }, page) {
   const more = written.length < full, all = textWidth(next.word, STAGE.large, 600);
   const unit = Math.max(30, Math.min(STAGE.unit, width - 120 - all));
   const wide = Math.min(all, width - unit - 120);
-  const words = page.pending ? "the next word is on its way" :
+  const words = look.pending ? "the next word is on its way" :
     `the next word is “${next.word}”: ${next.share.toFixed(3)}`;
   const write = () => page.set({ written: written.length - (full - most) + 1 });
-  const shown = page.pending ? [] : [next], key = () => `${written.length}`;
+  const shown = look.pending ? [] : [next], key = () => `${written.length}`;
   put.rect(group, "box", [next], () => ({
     class: "box marked", x, y, width, height, rx: 12,
-    ...(more ? choosable(page.pending ? words : `${words}; write it`, false, write, "lit") :
+    ...(more ? choosable(look.pending ? words : `${words}; write it`, false, write, "lit") :
       told(words, "lit")) }), () => "box");
   put.label(group, "word", shown, () => [fitted(next.word, wide + 1, STAGE.large, 600), x + 18,
     y + 36, "answer"], key);

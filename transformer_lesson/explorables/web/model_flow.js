@@ -1,10 +1,11 @@
 // A word on its way through a model: the whole at a glance, and a tour of what happens inside.
 
-import { element, fitted, layer } from "./draw.js";
+import { element, fitted, layer, set } from "./draw.js";
 import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
 import { drawOwnLines, ownLines } from "./flow_lines.js";
+import { drawPartsOfModel } from "./flow_parts.js";
 import { flowFor } from "./flow_pass.js";
-import { drawBuilding, drawLikeliest, drawVectors, sampled } from "./flow_rows.js";
+import { drawBuilding, drawLikeliest, drawVectors, inPercent, sampled } from "./flow_rows.js";
 import { drawStage, litWord, percent } from "./flow_stage.js";
 import { frame, shownWhile } from "./frame.js";
 import { softmax } from "./generation.js";
@@ -12,36 +13,98 @@ import { fromLargest } from "./ranking.js";
 import { modelOf } from "./weights.js";
 
 const ATTENTION = [3, 4, 5], WARM = 7; // the stops that have rows, and the one with a temperature
-const PULSE = 1200; // milliseconds
+const BEATS = [350, 700, 1250]; // milliseconds after which keys, ribbon and answer are shown
+const EXAMPLES = ["the child opens the window .", "the woman does not buy a red car .",
+  "the small mice steal many big cakes .", "the king closes the book .",
+  "the teacher says that the child sees the dog ."];
 
 export const ModelFlow = (view) => frame(view, {
   name: "Model flow",
-  traits: ["text", "written", "stop", "block", "head", "row", "column", "temperature", "top_k", "top_p",
-    "seed", "chosen", "lines"],
+  traits: ["text", "written", "stop", "block", "head", "row", "column", "stage", "temperature",
+    "top_k", "top_p", "log", "seed", "chosen", "lines"],
   controls: flowControls, load: modelOf, draw: drawFlow });
 
 function flowControls(make, page) {
   const most = () => [0, page.flow?.most ?? 0];
   const open = () => stopsOf(page.flow)
     .map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`.trim()]);
-  const tour = make.choice("Tour", "stop", open);
-  const after = () => stopsOf(page.flow).find((stop) => stop > page.model.get("stop")) ?? 0;
-  const on = make.button("Next stop", () => ({ stop: after() }), () =>
-    ({ text: after() ? "Next stop ›" : "Start over" }));
-  tour.classList.add("dense");
+  const tour = make.choice("Tour", "stop", open), where = element("span", { class: "where" });
+  const near = (way) => {
+    const all = stopsOf(page.flow);
+    return all[all.indexOf(page.look?.stop ?? 0) + way];
+  };
+  const back = make.button("‹ Back", () => ({ stop: near(-1) }), () =>
+    ({ disabled: !page.look?.stop }));
+  const next = make.button("Next ›", () => ({ stop: near(1) ?? 0 }), () =>
+    ({ text: near(1) ? "Next ›" : "Start over" }));
+  tour.classList.add("dense", "tour");
   page.controls.classList.add("close");
   page.updates.push(() => { // if there is no room for all stops, scrolls to the current one
-    tour.scrollLeft = (tour.querySelector("[aria-pressed=true]")?.offsetLeft ?? 0) - 100;
+    const now = tour.querySelector("[aria-pressed=true]"), all = stopsOf(page.flow);
+    if (!now) return;
+    tour.style.setProperty("--to", `${now.offsetLeft + now.offsetWidth - tour.offsetLeft}px`);
+    tour.scrollLeft = now.offsetLeft - tour.offsetLeft - 100;
+    const at = all.indexOf(page.look?.stop ?? 0);
+    where.textContent = at ? `step ${at} of ${all.length - 1}` : `${all.length - 1} steps`;
   });
+  page.said.before(turnOf(page));
   return [
-    tour, on,
-    make.text("Text", "text", { size: 26 }),
-    nearest(page),
+    element("div", { class: "route" }, tour,
+      element("span", { class: "turns" }, back, where, next)),
+    make.text("Text", "text", { size: 26 }), examples(page), nearest(page),
     make.slider("Written", "written", most),
     make.play("written", most, 2200, "Write on"),
-    shownWhile(page, "stop", ATTENTION, make.number("Row", "row",
-      () => [0, (page.look?.queries?.length ?? 1) - 1], () => page.look?.row ?? 0)),
+    shownWhile(page, "stop", [0, ...ATTENTION],
+      make.button("Step", () => stepOn(page), () => ({}))),
     ...samplingControls(make, page).map((one) => shownWhile(page, "stop", WARM, one))];
+}
+
+// What the present stop asks for, and whether it is done.
+function turnOf(page) {
+  const mark = element("b", { class: "mark", role: "status" }), words = element("span");
+  const turn = element("p", { class: "turn" }, mark, words), solved = new Set();
+  page.updates.push(() => {
+    const { stop } = page.look ?? {}, { asks, done } = TOUR[stop] ?? {}, values = page.now;
+    turn.classList.toggle("hide", !asks || page.model.get("task")?.when?.stop === stop);
+    if (page.entered?.stop !== stop) {
+      page.entered = { ...values, stop };
+      for (const part of [page.title, page.picture, page.said]) part.style.minHeight = "";
+    }
+    if (!asks) return;
+    if (done(values, page.entered)) solved.add(stop);
+    const isDone = solved.has(stop);
+    set(mark, { text: isDone ? "✓" : "○", "aria-label": isDone ? "done" : "to do" });
+    set(words, { text: `${asks(page.look)}${isDone ? " Done: go on with Next ›" : ""}` });
+    set(turn, { "data-done": isDone ? "" : null });
+  });
+  return turn;
+}
+
+function examples(page) {
+  const list = element("select", { "aria-label": "example sentences" },
+    element("option", { value: "", text: "examples" }),
+    ...EXAMPLES.map((text) => element("option", { text })));
+  list.onchange = () => {
+    page.set({ text: list.value });
+    list.selectedIndex = 0;
+  };
+  page.updates.push(() => list.classList.toggle("hide", !page.model.get("source_words").length));
+  return list;
+}
+
+// One step: of an attention its next state; of the whole the next part, then the next word.
+function stepOn(page) {
+  const { stop, stage } = page.look, { most } = page.flow;
+  if (stop) return { stage: (stage + 1) % 3 };
+  page.beats?.forEach(clearTimeout);
+  if (page.phase < 3) {
+    page.phase++;
+    page.redraw();
+    return {};
+  }
+  page.steps = true;
+  const written = Math.min(page.model.get("written"), most);
+  return { written: written < most ? written + 1 : 0 };
 }
 
 // Known words to press in place of the unknown ones.
@@ -71,6 +134,7 @@ function samplingControls(make, page) {
     make.slider("Temperature", "temperature", [0.1, 2, 0.1]),
     make.slider("top-k", "top_k", [0, 50], off(0)),
     make.slider("top-p", "top_p", [0.05, 1, 0.05], off(1)),
+    make.toggle("log", "log"),
     make.button("Draw", () => ({ seed: page.model.get("seed") + 1 }), () => ({})),
     make.button("Write it", write, () => ({ disabled: !mayWrite(page.look ?? {}),
       text: page.look?.drawn ? `Write “${fitted(page.look.token(page.look.drawn.id), 90)}”` :
@@ -97,16 +161,23 @@ function drawFlow(state, page, loaded) {
   state = { ...state, row: rowOf(page, flow, state) };
   const last = Math.min(state.stop, TOUR.length - 1);
   const stop = stopsOf(flow).includes(last) ? last : 0;
-  const look = page.look = { ...lookAtStop(flow, stop, state), pending: page.pending && !stop };
+  const phase = stop ? 3 : page.phase ?? 3;
+  const look = page.look = { ...lookAtStop(flow, stop, state), phase, pending: phase < 3 };
+  page.now = state;
   const scene = TOUR[stop].draw.name;
   for (const [name, group] of svg.layers ?? []) {
-    if (name !== scene && svg.layers.delete(name)) group.remove();
+    const stays = name === scene || (name === "parts" && stop);
+    if (!stays && svg.layers.delete(name)) group.remove();
   }
-  const height = TOUR[stop].draw(layer(svg, scene), look, page);
+  const top = stop ? drawPartsOfModel(layer(svg, "parts"), look, page) : 0;
+  const outer = layer(svg, scene, { transform: top ? `translate(0 ${top})` : null });
+  const group = layer(outer, "opens", { class: "opens" });
+  group.style.transformOrigin = `${page.part ?? page.width / 2}px 0px`;
+  const height = TOUR[stop].draw(group, look, page);
   const below = { x: 0, y: height, width: page.width };
   const end = ATTENTION.includes(stop) ? height :
-    drawOwnLines(layer(layer(svg, scene), "own"), look.own, below);
-  return { ...flowFacts(look), height: end };
+    drawOwnLines(layer(group, "own"), look.own, below);
+  return { ...flowFacts(look), height: top + end };
 }
 
 // The chosen row; one among the written words is deselected when their number changes.
@@ -116,24 +187,34 @@ function rowOf(page, { written }, { text, stop, row }) {
   const adds = before?.text === text && before.n < now.n;
   if (adds) page.arrived = now.n;
   if (adds || (page.plays && page.pulsed !== now.n)) sendPulse(page, now.n);
+  else if (before?.text !== text || before.n !== now.n) endPulse(page);
   if (before?.text !== text || before.n === now.n || row === null || stop <= 3) return row;
   page.set({ row: null, column: null });
   return null;
 }
 
-// Until the pulse has arrived, the next word is not shown.
+// Words, keys, ribbon, answer: one after the other, unless each waits for Step.
 function sendPulse(page, n) {
+  endPulse(page);
   page.pulsed = n;
-  clearTimeout(page.pending);
-  page.pending = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : setTimeout(() => {
-    page.pending = 0;
+  const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  if (page.steps || !calm) page.phase = 0;
+  page.beats = page.steps || calm ? [] : BEATS.map((after, i) => setTimeout(() => {
+    page.phase = i + 1;
     page.redraw();
-  }, PULSE);
+  }, after));
+  page.steps = false;
+}
+
+function endPulse(page) {
+  page.beats?.forEach(clearTimeout);
+  page.phase = 3;
 }
 
 function lookAtStop(flow, stop, state) {
   const { read, written, translates, token, model } = flow;
-  const look = { ...flow, stop, own: ownLines(state.lines, stop) };
+  const look = { ...flow, stop, stops: stopsOf(flow), stage: Math.min(state.stage, 2),
+    own: ownLines(state.lines, stop), log: state.log };
   look.said = (translates ? written.slice(1) : written).join(" ");
   look.lit = litWord(flow);
   if (flow.writes) {
@@ -147,6 +228,8 @@ function lookAtStop(flow, stop, state) {
     look.next = look.best[0];
   }
   const n = { words: read.length, d: model.source.d_model };
+  look.depth = new Set(flow.sublayers.filter(({ lane }) => lane === "written")
+    .map(({ block }) => block).filter((block) => block !== null)).size;
   const attended = ATTENTION.includes(stop) ? attentionAt(look, state) : {};
   return { ...look, n, ...attended };
 }
@@ -159,55 +242,73 @@ function wholeTitle({ writes, translates, said, next, n, pending }) {
   if (pending) return said ? `After ${quoted(said)}, what comes next?` : "What comes first?";
   if (!writes) return `It reads ${n.words} tokens, and each becomes a vector of ${n.d} numbers`;
   const comes = `“${next.word}” (${percent(next.share)})`;
-  if (!translates) return `After ${quoted(said)} comes ${comes}`;
-  return said ? `It has read the sentence, written ${quoted(said)}, and says next: ${comes}` :
+  return said ? `After ${quoted(said)} ${translates ? "it writes" : "comes"} ${comes}` :
     `It has read the sentence, and its first word is ${comes}`;
 }
 
-function wholeSentence({ writes, lit, n, best, read, written, pending }) {
+const PHASES = ["The words are in: each is a vector.",
+  "Keys: each word looks at those that it may see.", "The newest word looks at the source."];
+
+function wholeSentence({ writes, lit, n, best, read, written, phase }) {
   const looks = lit ? `“${written.at(-1)}” looks most at “${read[lit.j]}”: ` +
     `${lit.share.toFixed(2)} of its attention in the last block, mean of ${lit.heads} heads. ` : "";
-  return pending ? looks : writes ? `${looks}Next: ${likeliestOf({ best })}.` :
+  if (phase < 3) return `${phase + 1} of 4: ${phase === 2 && looks ? looks : PHASES[phase]}`;
+  return writes ? `${looks}Next: ${likeliestOf({ best })}.` :
     `${n.words} tokens in, ${n.words} vectors out, each of which knows of the others.`;
 }
 
 const looksAt = ({ word, other, weight, head }) => `“${word}” looks most at “${other}” ` +
   `(${weight.toFixed(2)} in head ${head})`;
-const SOFTMAX = "Its query meets every key; softmax turns these scores into weights: how much of " +
-  "each value it takes along.";
+const writesOn = (state, before) => state.written !== before.written || state.text !== before.text;
 
-// The tour: each stop's name, title and sentence, and the function that draws it.
+// The tour: each stop's name, title and sentence, the function that draws it, and what it asks for.
 const TOUR = [
   { name: "whole", title: wholeTitle, says: wholeSentence, draw: drawStage },
-  { name: "words in", draw: drawVectors,
+  { name: "words", draw: drawVectors,
     title: ({ n }) => `Each word becomes ${n.d} numbers, the same wherever it stands`,
-    says: () => "Every word has an id, and the id picks a row of a table that training " +
-      "filled. Blue is above 0, orange below. The model never sees letters, only such rows." },
-  { name: "positions", draw: drawVectors,
-    title: () => "Each place adds a pattern of its own, so that a word differs from place to place",
-    says: () => "Word plus place enters the blocks. Where no place is added here, the model " +
-      "tells places apart later, in queries and keys." },
+    says: () => "Every word has an id, and the id picks a row of a table that training filled. " +
+      "Blue is above 0, orange below.",
+    asks: () => "Change one word of the text, or pick an example: which rows are new?",
+    done: (state, before) => state.text !== before.text },
+  { name: "places", draw: drawVectors,
+    title: () => "Each place adds a pattern of its own, so that no two rows agree",
+    says: () => "Word plus place enters the blocks. Where none is added here, the model tells " +
+      "places apart in queries and keys.",
+    asks: ({ writes }) => `${writes ? "Press Write on" : "Type one word more"}: ` +
+      "which pattern does its place add?", done: writesOn },
   { name: "encoder", draw: drawStreamsOfAttention,
     title: (look) => `In the encoder, ${looksAt(look)}`,
-    says: () => `Every word may look at all the others. ${SOFTMAX}` },
+    says: () => "Every word may look at all the others: its query meets every key, and softmax " +
+      "turns the scores into shares.",
+    asks: ({ queries }) => `Press the row of “${fitted(queries[1] ?? queries[0], 150)}”: ` +
+      "where does it look?",
+    done: ({ row }, before) => row !== null && row !== before.row },
   { name: "looks back", draw: drawStreamsOfAttention,
-    title: (look) => `Among the words written so far, ${looksAt(look)}`,
-    says: () => `The mask (×) hides what comes later. ${SOFTMAX}` },
-  { name: "looks at source", draw: drawStreamsOfAttention,
-    title: (look) => `In the sentence that was read, ${looksAt(look)}`,
-    says: () => `Keys and values are now the encoder's. ${SOFTMAX}` },
-  { name: "blocks again", draw: drawBuilding,
+    title: (look) => `Looking back, ${looksAt(look)}`,
+    says: () => "The mask (×) hides what comes later; softmax shares 1 among the rest.",
+    asks: ({ width }) => `Press “scores”, then “÷ √${width} + mask”: ` +
+      "what becomes of the words to come?",
+    done: ({ stage }) => stage === 1 },
+  { name: "reads", draw: drawStreamsOfAttention,
+    title: (look) => `In the source, ${looksAt(look)}`,
+    says: () => "Keys and values are the encoder's output now; the query is the written word's.",
+    asks: () => "Press another of the small squares: does every head look at the same word?",
+    done: ({ head }, before) => head !== before.head },
+  { name: "blocks", draw: drawBuilding,
     title: ({ next }) =>
       `Block after block the vector is reworked, until it says “${next.word}”`,
     says: ({ written }) => `The vector of “${written.at(-1)}” after each step, read as if the ` +
-      "blocks ended there. “Thinks” is the feed-forward network: each word by itself." },
+      "blocks ended there. “Thinks” is the feed-forward network.",
+    asks: () => "Press Write on: after which step does the next word's share jump?",
+    done: writesOn },
   { name: "next word", draw: drawLikeliest,
     title: ({ next, temperature, drawn, token, shares }) => drawn ?
-      `The draw falls on “${token(drawn.id)}”, which has ${percent(shares[drawn.id])}` :
+      `The draw falls on “${token(drawn.id)}”, which has ${inPercent(shares[drawn.id])}` :
       `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
-    says: (look) => `Logit ÷ temperature, top-k and top-p cut, softmax: ${look.order.length} words ` +
-      `share 1. Next: ${likeliestOf(look)}. The lower the temperature, the surer the first. ` +
-      "Bars: each line is ten times the last." }];
+    says: ({ order }) => "Logit ÷ temperature, cut by top-k and top-p, softmax: " +
+      `${order.length} words share 1. The lower the temperature, the surer the first.`,
+    asks: () => "Set the temperature to 2 and press Draw: which word does it fall on?",
+    done: ({ temperature, seed }) => temperature >= 1.9 && seed > 0 }];
 
 // Title and sentence, and the longest that they can become while the model writes on.
 function flowFacts(look) {
@@ -216,7 +317,7 @@ function flowFacts(look) {
   const facts = (one) => ({ title: TOUR[stop].title(one),
     said: [TOUR[stop].says(one), ...notes].join(" ") });
   const wide = longest(whole), next = { word: wide, share: 0.5 };
-  const most = { ...look, pending: 0, said: whole.join(" "), written: [wide], next,
+  const most = { ...look, pending: 0, phase: 3, said: whole.join(" "), written: [wide], next,
     best: best.slice(0, 3).map(() => next), word: wide, other: longest([...look.read, wide]),
     lit: look.lit && { ...look.lit, j: look.read.indexOf(longest(look.read)) } };
   return { ...facts(look), longest: look.writes ? [facts(most)] : [] };

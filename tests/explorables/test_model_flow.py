@@ -43,9 +43,9 @@ TEXT, LONG = "the child opens the window .", "the camels do not see a heavy room
 
 
 def percent(share: float) -> str:
-    if not 0.001 <= share <= 0.995:
-        return "> 99 %" if share > 0.5 else "< 0.1 %"
-    return f"{100 * share:.{1 if share < 0.0995 else 0}f} %"
+    if not 1e-5 <= share <= 0.995:
+        return "> 99 %" if share > 0.5 else "< 0.001 %"
+    return f"{100 * share:.2g} %"
 
 
 @pytest.mark.parametrize(("text", "written"), [(TEXT, 2), (TEXT, 7), (LONG, 0)])

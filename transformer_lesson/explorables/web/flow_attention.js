@@ -49,8 +49,7 @@ export function drawStreamsOfAttention(group, look, page) {
   drawMatrix(layer(group, "matrix"), look, plan, page);
   drawSoftmax(layer(group, "softmax"), look, plan);
   const y = drawBlocksOfHeads(layer(group, "heads"), look, page, plan);
-  const end = drawOwnLines(layer(group, "own"), look.own, { ...plan.panel, y });
-  return Math.max(plan.end, end);
+  return Math.max(plan.end, drawOwnLines(layer(group, "own"), look.own, { ...plan.panel, y }));
 }
 
 // There is room for the finished text, so that nothing moves while the model writes; rows still to
@@ -66,8 +65,7 @@ function matrixPlan({ keys, queries, lane, full, masked }, width) {
   const toCome = Array.from({ length: rows - queries.length }, (_, i) => i + queries.length)
     .map((i) => `M${left} ${top + high * i}h${cell * (masked ? i + 1 : columns)}v${high}H${left}z`);
   return { wide, left, stream, cell, high, top, bottom, end, toCome, across: cell * keys.length,
-    panel: wide ? { x: from, y: 0, width: width - from } :
-      { x: 0, y: bottom + 120, width } };
+    panel: wide ? { x: from, y: 0, width: width - from } : { x: 0, y: bottom + 120, width } };
 }
 
 // The three states of the matrix as buttons: scores, scaled and masked, shares; then times V.
@@ -79,9 +77,8 @@ function drawStates(group, { stage, width, masked }, plan, page) {
     x: i * (side + 20) + 1, y: 1, width: side, height: 24, rx: 12, word,
     font: `size-12${i === stage ? " strong" : ""}`, class: "box",
     ...choosable(`state ${i + 1}, ${word}`, i === stage, () => page.set({ stage: i })) }));
-  put.label(group, "then", [...all.slice(1).map((_, i) => ["→", (i + 1) * (side + 20) - 9, 18,
-    "middle"]), ...(wide ? [["→ × V", 3 * (side + 20) - 14, 18, "strong", { fill: stage === 2 ?
-    "var(--value)" : "var(--soft)" }]] : [])]);
+  put.label(group, "then", ["→", "→", wide ? "→ × V" : ""], (text, i) => [text,
+    (i + 1) * (side + 20) - 17, 18, "strong", { fill: i < 2 ? "var(--soft)" : "var(--value)" }]);
 }
 
 // Q from the left, K from above, and V down to the weighted sum, as thick as the weights.
@@ -93,22 +90,17 @@ function drawStreams(group, { keys, row, shares, word, values, stage }, plan) {
   put.path(group, "Q", [`M${left - stream + 1} ${middle}H${left - 3}`], (d) =>
     ({ d, ...pen("--query", Math.min(16, high * 0.6)), "stroke-opacity": 0.45 }));
   const half = Math.min(30, cell * 0.42);
-  put.rect(group, "V sources", shares, (_, j) => ({ x: x(j) - half - 1, y: bottom + 37,
-    width: 2 * half + 2, height: 12, class: "box", stroke: "var(--value)" }));
   put.image(group, "V strips", values, (value, j) => ({ x: x(j) - half, y: bottom + 38,
     width: 2 * half, height: 10, preserveAspectRatio: "none", "image-rendering": "pixelated",
     href: value && tensorHref(value), "pointer-events": "none" }));
   const flows = shares.map((share, j) => ({ key: j, share })).filter((one) => one.share >= 0.02);
   put.path(group, "V", flows, ({ key, share }) => ({
-    d: `M${x(key)} ${bottom + 48}C${x(key)} ${bottom + 70} ${sum[0]} ${bottom + 56} ` +
-      sum.join(" "),
+    d: `M${x(key)} ${bottom + 48}C${x(key)} ${bottom + 70} ${sum[0]} ${bottom + 56} ${sum}`,
     ...pen("--value", 1 + 13 * share), "stroke-opacity": stage === 2 ? 0.75 : 0.12, class: "quiet",
     ...told(`it takes ${share.toFixed(3)} of the value of “${keys[key]}”`, `key${key}`) }));
   const size = plan.wide ? 13 : 12;
-  put.label(group, "key words", keys, (one, j) =>
-    [fitted(one, cell - 1, size, 600), x(j), 46,
-      `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`],
-  (_, j) => j);
+  put.label(group, "key words", keys, (one, j) => [fitted(one, cell - 1, size, 600), x(j), 46,
+    `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`], (_, j) => j);
   const said = `what “${fitted(word, 90)}” takes along`, wide = textWidth(said, 13) / 2 + 12;
   put.box(group, "sum", [said], () => ({
     x: Math.max(0, sum[0] - wide), y: sum[1], width: 2 * wide, height: 25, rx: 8, word: said,
@@ -135,10 +127,10 @@ function drawMatrix(group, look, plan, page) {
   (_, i) => i);
   const cells = queries.flatMap((word, i) => keys.map((other, j) => {
     const at = head * queries.length + i, hidden = masked && weights.row(at)[j] === 0;
-    return { key: `${i}.${j}`, i, j, hidden, share: weights.row(at)[j],
-      score: scores.row(at)[j], words: hidden ?
-      `“${word}” may not look at “${other}”` : `“${word}” looks at “${other}”: score ` +
-      `${scores.row(at)[j].toFixed(2)}, weight ${weights.row(at)[j].toFixed(3)}` };
+    const share = weights.row(at)[j], score = scores.row(at)[j];
+    return { key: `${i}.${j}`, i, j, hidden, share, score, words: hidden ?
+      `“${word}” may not look at “${other}”` : `“${word}” looks at “${other}”: ` +
+      `score ${score.toFixed(2)}, weight ${share.toFixed(3)}` };
   }));
   put.rect(group, "cells", cells, ({ i, j, words }) => ({
     class: "cell", x: left + cell * j, y: top + high * i, width: cell, height: high,
@@ -165,10 +157,9 @@ function drawMatrix(group, look, plan, page) {
 // The scores and weights of the chosen row, below its columns.
 function drawSoftmax(group, { keys, marks, shares, masked, width, stage }, { left, cell, bottom }) {
   const hidden = (j) => masked && stage && shares[j] === 0, digits = cell >= 38 ? 1 : 0;
-  const scale = stage ? 1 : Math.sqrt(width);
-  const lines = [[stage ? `Q · K / √${width}` : "Q · K", (j) => hidden(j) ? "×" :
-    (marks[j] * scale).toFixed(digits)], ["softmax", (j) => stage < 2 ? "" : hidden(j) ? "0" :
-    shares[j].toFixed(2)]];
+  const score = (j) => (marks[j] * (stage ? 1 : Math.sqrt(width))).toFixed(digits);
+  const lines = [[stage ? `Q · K / √${width}` : "Q · K", (j) => hidden(j) ? "×" : score(j)],
+    ["softmax", (j) => stage < 2 ? "" : hidden(j) ? "0" : shares[j].toFixed(2)]];
   put.text(group, "names", lines, ([text], i) => [text, 0, bottom + 14 + 17 * i, "small"],
     (_, i) => i);
   const all = lines.flatMap(([, text], i) => keys.map((_, j) => ({ key: `${i}.${j}`, j, i,
@@ -181,7 +172,7 @@ function drawSoftmax(group, { keys, marks, shares, masked, width, stage }, { lef
 // All heads of all blocks as small matrices, each a button, and below them the formula. Returns
 // where they end.
 function drawBlocksOfHeads(group, look, page, { panel }) {
-  const { blocks, block, head, width, masked, own } = look;
+  const { blocks, block, head, own } = look;
   const { x, width: room } = panel, y = panel.y + 14;
   const across = Math.min(8, blocks[0].shape[0]);
   const side = Math.min(own.length ? 26 : 36, room / across - 4);
@@ -198,22 +189,12 @@ function drawBlocksOfHeads(group, look, page, { panel }) {
       () => page.set({ block: b, head: h })) }));
   put.path(group, "maps", all.flatMap(({ key, h, weights, at }) =>
     mapShades(key, headRows(weights, h), at, side)));
-  const end = y + blocks.length * tall + 18;
-  const parts = [["softmax( ", ""], ["Q ", "--query"], ["Kᵀ", "--key"],
-    [` / √${width}${masked ? " + mask" : ""} ) `, ""], ["V", "--value"]];
-  let at = x;
-  put.text(group, "formula", parts, ([text, color]) => {
-    const from = at;
-    at += textWidth(text.replaceAll(" ", "\u00a0"), 14, 600);
-    return { text: text.replaceAll(" ", "\u00a0"), x: from, y: end, class: "strong",
-      fill: color ? `var(${color})` : null };
-  }, (_, i) => i);
-  put.text(group, "hint", [["each square is a head: press one", x, y - 2,
-    "small"]]);
+  put.text(group, "hint", [["each square is a head: press one", x, y - 2, "small"]]);
+  const end = y + blocks.length * tall + 22;
   const steps = cellSteps(look, page.preview ?? `${look.row}.${look.column}`);
-  put.text(group, "steps", steps, (text, i) => [fitted(text, room, 13), x, end + 22 + 18 * i,
+  put.text(group, "steps", steps, (text, i) => [fitted(text, room, 13), x, end + 18 * i,
     i ? "size-13" : "size-13 strong"], (_, i) => i);
-  return end + 20 + 18 * steps.length;
+  return end + 18 * steps.length;
 }
 
 // A cell's numbers in the formula, from the product of query and key to the weight.

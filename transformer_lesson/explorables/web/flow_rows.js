@@ -7,6 +7,7 @@ import { remembered } from "./frame.js";
 import { sampleProbabilities } from "./generation.js";
 import { tensorHref } from "./heat_map.js";
 import { chance } from "./next_token.js";
+import { percent } from "./flow_stage.js";
 import { firstLargest, fromLargest } from "./ranking.js";
 import { Tensor } from "./transformer.js";
 
@@ -108,8 +109,7 @@ export function drawBuilding(group, look, page) {
 function labelOfStep({ kind, block, lane }, wide) {
   if (kind === "embedding") return kind;
   if (!wide) return `${block} ${headingOf({ kind, lane })}`;
-  const source = kind === "cross_attention" && "reads the source";
-  return `block ${block} ${source || headingOf({ kind, lane })}`;
+  return `block ${block} ${headingOf({ kind, lane })}`;
 }
 
 // What temperature, top-k and top-p leave of the logits, and the token that the draw picks.
@@ -121,41 +121,36 @@ export function sampled(logits, { temperature, top_k: k, top_p: p, seed }, n) {
   const cut = [...shares].map((share, id) => (share ? "" : onlyK[id] ? "top-p" : "top-k"));
   const sum = heated.reduce((all, one, id) => all + (cut[id] ? 0 : Math.exp(one)), 0);
   const order = fromLargest([...shares], logits.length).filter((id) => shares[id] > 0);
-  if (!seed) return { shares, heated, cut, sum, order, drawn: null };
   const at = chance(1000 * seed + n)();
   let before = 0;
   const id = order.find((one) => (before += shares[one]) > at) ?? order.at(-1);
-  return { shares, heated, cut, sum, order, drawn: { id, at } };
+  return { shares, heated, cut, sum, order, drawn: seed ? { id, at } : null };
 }
 
 const LEAST = 1e-4; // the share at which a bar begins on the log scale
-
-// A share of a word, with the digits that it has.
-export const inPercent = (share) => share < 1e-5 ? "< 0.001 %" : share >= 0.1 ?
-  `${(100 * share).toFixed(1)} %` : `${Number((100 * share).toPrecision(2))} %`;
 
 // A row for each of the likeliest words: logit, ÷ temperature, kept or cut, share; below it the
 // chosen row's numbers in the formula, and the strip that a draw falls on.
 export function drawLikeliest(group, look, page) {
   const { best, logits, own, heated, cut, shares, temperature, row, drawn, log } = look;
-  const { width } = page, wide = width >= 700;
+  const { width } = page, wide = width >= 700, isTold = (id, i) => (drawn ? id === drawn.id : !i);
   const x = wide ? [150, 235, 330, 350, 450] : [84, 130, 174, 0, 184], high = own.length ? 22 : 24;
   const from = x[4], unit = width - from - (wide ? 76 : 66), least = Math.log10(LEAST);
   const long = (share) => Math.max(1.5, unit *
     (log ? 1 - Math.log10(Math.max(share, LEAST)) / least : share));
   const kept = look.order.length, n = Math.max(0, kept - best.length); // the cut share nothing
   const open = Math.min(row ?? 0, best.length - 1);
+  const soft = ({ cut }) => ({ fill: cut ? "var(--soft)" : null });
   const rest = Math.max(0, 1 - best.reduce((sum, { id }) => sum + shares[id], 0));
   const y = (i) => 26 + high * i, all = best.map(({ id, word }, i) => ({ id, word, i, cut: cut[id],
     share: shares[id], tells: `“${word}”: logit ${logits[id].toFixed(2)}, share ${
       shares[id].toFixed(3)}${cut[id] ? `, cut by ${cut[id]}` : ""}` }));
   if (n) all.push({ id: "rest", word: `${n} others`, i: best.length, share: rest, cut: "",
     tells: `${n} others together: ${rest.toFixed(3)}` });
-  const ticks = (log ? [0.001, 0.01, 0.1, 1] : [0.25, 0.5, 0.75, 1])
-    .filter((_, k) => wide || k % 2);
+  const ticks = [[0.25, 0.5, 0.75, 1], [0.001, 0.01, 0.1, 1]][+log].filter((_, k) => wide || k % 2);
   const heads = [["logit", x[1], " end"], [`÷ ${temperature}`, x[2], " end"],
     ...(wide ? [[`${kept} kept`, x[3], ""]] : []),
-    ...ticks.map((one) => [inPercent(one).replace(".0", ""), from + long(one), " middle"])];
+    ...ticks.map((one) => [`${100 * one} %`, from + long(one), " middle"])];
   put.label(group, "heads", heads, ([text, at, kind]) => [text, at, 13, `small${kind}`]);
   put.path(group, "scale", ticks, (one) =>
     ({ d: `M${from + long(one)} 18V${y(all.length) - 4}`, class: "axis" }), (_, k) => k);
@@ -163,33 +158,29 @@ export function drawLikeliest(group, look, page) {
     " picked" : ""}`, x: 1, y: y(i) - 2, width: width - 2, height: high - 1, rx: 6,
     ...(id === "rest" ? told(tells) : choosable(tells, i === open, () => page.set({ row: i }))) }),
   "id");
-  const isTold = (id, i) => (drawn ? id === drawn.id : !i);
   put.rect(group, "bars", all, ({ id, i, share }) => ({
     x: from, y: y(i) + 2, height: high - 9, rx: 3, width: share ? long(share) : 0,
     fill: isTold(id, i) ? "var(--value)" : "var(--key)",
     opacity: id === "rest" ? 0.4 : isTold(id, i) ? 1 : 0.7 }), "id");
-  const soft = ({ cut }) => ({ fill: cut ? "var(--soft)" : null });
   put.label(group, "words", all, (one) => {
-    const { id, word, cut, i } = one, isDrawn = id === drawn?.id;
-    const [kind, ...font] = id === "rest" ? ["small", 12] : [cut ? "struck" : "strong", 14, 600];
-    return [(isDrawn ? "▶ " : "") + fitted(word, x[0] - (isDrawn ? 24 : 6), ...font), x[0] - 4,
-      y(i) + 14, `end ${kind}`, soft(one)];
+    const [kind, ...font] = one.id === "rest" ? ["small", 12] :
+      [one.cut ? "struck" : "strong", 14, 600];
+    return [fitted(one.word, x[0] - 6, ...font), x[0] - 4, y(one.i) + 14, `end ${kind}`, soft(one)];
   }, "id");
   put.label(group, "logits", all.slice(0, best.length).flatMap((one) => [
     [logits[one.id].toFixed(2), x[1], one], [heated[one.id].toFixed(2), x[2], one],
     ...(wide ? [[one.cut ? `✗ ${one.cut}` : "kept", x[3], one]] : [])]), ([text, at, one]) =>
     [text, at, y(one.i) + 14, `number${at < x[3] || !wide ? " end" : ""}`, soft(one)]);
-  put.label(group, "shares", all, (one) => [one.cut ? "✗ 0" : inPercent(one.share),
+  put.label(group, "shares", all, (one) => [one.cut ? "✗ 0" : percent(one.share),
     from + 6 + (one.share ? long(one.share) : 0), y(one.i) + 14, `number${one.i ? "" : " strong"}`,
     soft(one)], "id");
-  const cuts = all.filter((one) => one.cut).slice(0, 1);
-  put.path(group, "cut", cuts, ({ i }) => ({ d: `M0 ${y(i) - 3}H${width}`,
-    ...pen("--query", 2, "6 4") }), () => "cut");
+  const cuts = all.filter((one) => one.cut).slice(0, 1), dashes = pen("--query", 2, "6 4");
+  put.path(group, "cut", cuts, ({ i }) => ({ d: `M0 ${y(i) - 3}H${width}`, ...dashes }), () => "");
   put.label(group, "cut by", cuts, ({ cut, i }) => [`${cut} cuts here: their share is 0`,
     width, y(i) + 14, "small end halo", { fill: "var(--query)" }], () => "cut");
   const { id, word } = best[open];
-  const formula = cut[id] ? [`“${fitted(word, 90)}” is cut by ${cut[id]}: its share is 0`] : [
-    `share of “${fitted(word, 70)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ`,
+  const formula = cut[id] ? [`“${fitted(word, 90)}” is cut by ${cut[id]}: its share is 0`] :
+    [`share of “${fitted(word, 70)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ`,
     ` = ${short(Math.exp(heated[id]))} / ${short(look.sum)} = ${shares[id].toFixed(3)}`];
   const line = wide ? [formula.join("")] : formula, end = y(all.length) + 12;
   put.text(group, "formula", line, (text, i) => [text, wide ? x[0] - 130 : 0, end + 18 * i,

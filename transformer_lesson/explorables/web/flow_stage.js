@@ -5,28 +5,26 @@ import { firstLargest } from "./ranking.js";
 
 const STAGE = { word: 34, answer: 66, unit: 88, large: 28, blocks: 3 };
 
-export const percent = (share) => share > 0.995 ? "> 99 %" : share < 0.001 ? "< 0.1 %" :
-  `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+// A share with two digits.
+export const percent = (share) => share > 0.995 ? "> 99 %" : share < 1e-5 ? "< 0.001 %" :
+  `${Number((100 * share).toPrecision(2))} %`;
 
 // The weights of an attention in the mean over its heads: a row for each query.
 function meanWeights({ byName }, key) {
-  const { shape: [heads, queries], data, width } = byName.get(`${key}.weights`).value;
-  return Array.from({ length: queries }, (_, i) => Array.from({ length: width }, (_, j) => {
-    let sum = 0;
-    for (let h = 0; h < heads; h++) sum += data[(h * queries + i) * width + j];
-    return sum / heads;
-  }));
+  const weights = byName.get(`${key}.weights`).value, [heads, queries] = weights.shape;
+  const all = Array.from({ length: heads }, (_, h) => h * queries);
+  return Array.from({ length: queries }, (_, i) => Array.from(weights.row(i),
+    (_, j) => all.reduce((sum, from) => sum + weights.row(from + i)[j], 0) / heads));
 }
 
-// The source words that the last written word looks at, in the mean over the heads of each
-// cross-attention: of the last one {j, share, shares, heads}, or null if the model has none; `all`
-// has the shares by block.
+// The source word that the last written word looks at most, in the mean over the heads of the last
+// cross-attention: {j, share, shares, heads, all}, `all` by block, or null if the model has none.
 export function litWord(flow) {
   const crossing = flow.sublayers.filter(({ kind }) => kind === "cross_attention");
   if (!crossing.length) return null;
-  const all = new Map(crossing.map(({ block, key }) => [block, meanWeights(flow, key).at(-1)]));
-  const shares = [...all.values()].at(-1), j = firstLargest(shares);
-  const [heads] = flow.byName.get(`${crossing.at(-1).key}.weights`).value.shape;
+  const all = crossing.map(({ key }) => meanWeights(flow, key).at(-1)), shares = all.at(-1);
+  const { shape: [heads] } = flow.byName.get(`${crossing[0].key}.weights`).value;
+  const j = firstLargest(shares);
   return { j, share: shares[j], shares, heads, all };
 }
 
@@ -50,13 +48,12 @@ function stagePlan(look, width) {
     Math.min(0.6 * width, (width - 28 + needs(read) - needs(whole)) / 2));
   if (translates || !writes) {
     plan.read = stackPlan(look, read, { lane: "read", x: 0, y: 20, width: left, wide,
-      name: "Encoder", stop: 3, does: "every word looks at all the others" });
+      name: "Encoder", does: "every word looks at all the others" });
   }
   if (!writes) return { ...plan, height: plan.read.bottom + 4 };
   const x = beside ? left + 28 : 0, y = both && !beside ? plan.read.bottom + 84 : 20;
   plan.written = stackPlan(look, whole, { lane: "written", x, y, width: width - x, wide,
-    name: "Decoder", stop: 4,
-    does: `looks back${translates ? ", and at the sentence" : " at what is there"}` });
+    name: "Decoder", does: translates ? "looks back, and at the sentence" : "looks back" });
   const { xs, bottom } = plan.written, own = plan.own = xs[written.length - 1];
   const high = Math.max(...whole.map((word) => textWidth(word, STAGE.large, 600)));
   const most = Math.min(width - x, Math.max(250, high + STAGE.unit + 120));
@@ -99,28 +96,27 @@ function drawStacks(group, look, plan, page) {
   put.label(group, "names", all, ({ name, x, places: [first], margin }) =>
     [name, x, first.y + 22, `strong${margin < 70 ? " size-12" : " size-13"}`], "lane");
   const blocks = all.flatMap((stack) => stack.blocks.map((block) => ({ ...stack, ...block })));
-  const rows = blocks.flatMap(({ lane, block, fan, cross, thinks, y, height, ...at }) => [
-    ["looks", fan[0], fan[1], at.stop], ...(lane === "written" && look.lit ?
-      [["reads", fan[1], thinks - 8, 5]] : []), ["thinks", lane === "written" && look.lit ?
-      thinks - 8 : fan[1], y + height, lane === "written" ? 6 : 3]].map(([does, from, to, stop]) =>
-    ({ key: `${lane} ${block} ${does}`, x: at.x + 4, y: from + 1, width: at.width - 8,
-    height: to - from - 2, words: `${at.name}, block ${block} ${does}: open it`, set: { stop,
-      block: stop === 6 ? null : block } })));
-  put.rect(group, "rows", rows, ({ words, set, ...box }) => ({ ...box, rx: 8, class: "bar-place",
-    ...choosable(words, false, () => page.set(set)) }), "key");
-  const steps = ({ lane, margin, block, y, height, fan, cross, thinks }) => margin < 70 ?
-    [[`block ${block}`, y + height * 0.5]] : [[`block ${block}`, y + 7],
-      [lane === "read" ? "looks" : "looks back", lane === "read" ? y + 23 : (y + fan[1]) / 2 + 8],
-      ...(lane === "written" && look.lit ? [["reads", cross - 14]] : []), ["thinks", thinks]];
-  put.label(group, "steps", blocks.flatMap((one) => steps(one).map(([text, y], i) =>
-    ({ key: `${one.key} ${i}`, text, x: one.x + 8, y: y + 4, class: "small" }))));
+  const rows = blocks.flatMap(({ lane, fan, thinks, y, height, ...one }) => {
+    const writes = lane === "written", half = writes && look.lit ? thinks - 8 : fan[1];
+    return [[writes ? "looks back" : "looks", ...fan, writes ? 4 : 3, y + (writes ? 36 : 24)],
+      ...(half > fan[1] ? [["reads", fan[1], half, 5, fan[1] + 14]] : []),
+      ["thinks", half, y + height, writes ? 6 : 3, thinks + 4]].map(([does, from, to, stop, at]) =>
+      ({ ...one, key: `${one.key} ${does}`, does, from, to, stop, at }));
+  });
+  put.rect(group, "rows", rows, ({ x, width, from, to, name, block, does, stop }) => ({
+    x: x + 4, y: from + 1, width: width - 8, height: to - from - 2, rx: 8, class: "bar-place",
+    ...choosable(`${name}, block ${block} ${does}: open it`, false, () =>
+      page.set({ stop, block: stop === 6 ? null : block })) }), "key");
+  put.label(group, "blocks", blocks, ({ margin, block, x, y, height }) =>
+    [`block ${block}`, x + 8, y + (margin < 70 ? height * 0.5 : 7) + 4, "small"], "key");
+  put.label(group, "steps", rows.filter(({ margin }) => margin >= 70), ({ does, x, at }) =>
+    [does, x + 8, at, "small"], "key");
   const lanes = all.flatMap(({ places, bottom, lane }) => places.slice(0, look[lane].length)
     .map((place) => `M${place.x + place.width / 2} ${place.y + place.height}V${bottom}`));
   put.path(group, "lanes", [lanes.join("")], (d) => ({ d, class: "axis", fill: "none" }));
   put.path(group, "fans", blocks.flatMap((block) => fanOf(look, block)));
-  const outputs = plan.read?.xs.slice(0, look.read.length) ?? [];
-  put.circle(group, "outputs", look.writes ? outputs : [], (cx, j) => ({ cx, cy: plan.read.bottom,
-    r: j === look.lit?.j ? 6 : 4, fill: `var(${j === look.lit?.j ? "--value" : "--soft"})` }));
+  put.circle(group, "outputs", look.lit ? plan.read.xs : [], (cx, j) => ({ cx, cy: plan.read.bottom,
+    r: j === look.lit.j ? 6 : 4, fill: `var(${j === look.lit.j ? "--value" : "--soft"})` }));
   put.rect(group, "thinks", blocks.flatMap(({ key, thinks, xs, lane }) => look[lane].map((_, i) =>
     ({ key: `${key} ${i}`, x: xs[i] - 9, y: thinks - 4, width: 18, height: 8, rx: 3,
       fill: "var(--hidden)" }))));
@@ -153,29 +149,27 @@ function drawRibbons(group, look, { read, written, own, answer, beside }, page) 
     return `M${from} ${under}C${from} ${under + 30} ${gap - 20} ${under + 30} ${gap} ${middle}C${
       gap + 14} ${to} ${gap + 14} ${to} ${gap + 40} ${to}H${own}`;
   };
-  const weak = !lit ? [] : written.blocks.flatMap(({ block, cross }) => [...lit.all.get(block)]
+  const weak = !lit ? [] : written.blocks.flatMap(({ block, cross }) => lit.all[block]
     .map((share, j) => ({ key: `${block} ${j}`, j, share, cross }))
-    .filter(({ j, share }) => share >= (cross === crossing ? 0.005 : 0.08) &&
-      (cross !== crossing || j !== lit.j)));
+    .filter((one) => cross === crossing ? one.j !== lit.j && one.share > 0.005 : one.share > 0.08));
   put.path(group, "weak", weak, ({ j, share, cross, key }) => ({ key, class: "ribbon crossing",
     "stroke-width": 1 + 10 * share, "stroke-opacity": 0.15 + 0.3 * share, d: way(j, cross) }));
   const on = `V${answer.y}`, strong = 3 + 10 * (lit?.share ?? 0.6);
   const d = lit ? `${way(lit.j)}${on}` : `M${own} ${start}${on}`;
   const words = lit ? `the last written word looks most at “${look.read[lit.j]}”: ` +
     `${lit.share.toFixed(2)}, mean of ${lit.heads} heads` : "the last vector becomes the next word";
-  const lane = lit && `M${read.xs[lit.j]} ${read.places[lit.j].y + STAGE.word}V${under}`;
-  put.path(group, "lit", [...(lit ? [{ key: "lane", d: lane, "stroke-width": 2 }] : []),
+  const from = lit && read.xs[lit.j];
+  put.path(group, "lit", [
+    { key: "lane", d: lit && `M${from} ${read.places[lit.j].y + 34}V${under}`, "stroke-width": 2 },
     { key: "own", d: `M${own} ${start}V${crossing}`, "stroke-width": 4 },
     { key: "ribbon", d, "stroke-width": strong, "stroke-linejoin": "round", ...told(words, "lit") },
   ], (one) => ({ class: "ribbon crossing", "stroke-opacity": 0.9, ...one }));
-  const meets = !lit ? [] : written.blocks.map(({ block, cross }) => ({
-    key: block, cx: own, cy: cross, r: cross === crossing ? 4 + strong / 2 : 5,
-    fill: "var(--value)" }));
-  put.circle(group, "meets", meets);
+  put.circle(group, "meets", lit ? written.blocks : [], ({ cross }) => ({ cx: own, cy: cross,
+    r: cross === crossing ? 4 + strong / 2 : 5, fill: "var(--value)" }), "block");
   put.path(group, "pulse", look.phase === 2 ? [page.pulsed] : [], () =>
     ({ d, class: "pulse still", pathLength: 100, ...pen("--paper", 6, "14 200") }), String);
   if (!lit) return;
-  const from = read.xs[lit.j], right = !beside && from < page.width / 2, at = right ? from + 26 : 0;
+  const right = !beside && from < page.width / 2, at = right ? Math.max(from, own) + 26 : 0;
   const room = beside ? page.width : right ? page.width - at : Math.min(from, own) - 14;
   const texts = [[`“${fitted(look.written.at(-1), 90, 13, 600)}” looks at “${
     fitted(look.read[lit.j], 90, 13, 600)}”: ${lit.share.toFixed(2)}`, "size-13 strong"],
@@ -205,8 +199,9 @@ function drawStageWords(group, look, plan, page) {
   }
   const says = ({ lane, word, i }) => lane === "written" ? `written: “${word}”` :
     lit ? `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention` : `read: “${word}”`;
-  const strong = (one) => look.phase ? isLit(one) || last(one) : true; // first all words light
-  put.path(group, "slot", plan.written?.places.slice(look.written.length) ?? [],
+  const strong = (one) => !look.phase || last(one) || (look.phase > 1 && isLit(one));
+  const now = look.written.length, slots = plan.beside ? undefined : now + 1;
+  put.path(group, "slot", plan.written?.places.slice(now, slots) ?? [],
     ({ x, y, width, height }) => ({ d: `M${x} ${y}h${width}v${height}h${-width}z`,
       ...pen("--line", 1.5, "4 4") }));
   put.rect(group, "boxes", rows, (one) => ({

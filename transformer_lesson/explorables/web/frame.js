@@ -361,9 +361,7 @@ function reach(page) {
     if (place !== last) tell(page, at(event));
     last = place;
   };
-  picture.onpointerleave = ({ pointerType }) => { // a finger that is lifted leaves the tip
-    if (pointerType !== "touch") tell(page, null);
-  };
+  picture.onpointerleave = ({ pointerType: by }) => by !== "touch" && tell(page, null);
   picture.onpointerdown = (event) => at(event)?.focus({ preventScroll: true });
   picture.addEventListener("focusin", (event) => {
     if (!at(event)) return; // a link beside the picture

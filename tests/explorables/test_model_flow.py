@@ -126,7 +126,8 @@ def test_the_last_vector_is_read_behind_every_sublayer(show):
             f"“{tokenizer.token(next_)}” has {share[next_]:.3f}, likeliest is "
             f"“{tokenizer.token(best)}” ({share[best]:.3f})"
         )
-    assert_agree([words.partition(": ")[2] for words in page.told()], wanted)
+    told = [words.partition(": ")[2] for words in page.told() if words.startswith("after ")]
+    assert_agree(told, wanted)
 
 
 @pytest.mark.parametrize(

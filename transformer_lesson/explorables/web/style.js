@@ -26,7 +26,7 @@ p { margin: 0; }
 .turns button { padding: 0 8px; color: var(--ink); } [inert] { opacity: .35; }
 .controls .tour { position: relative; padding-bottom: 6px; background: linear-gradient(var(--value)
   0 0) 0 100% / var(--to, 0) 3px no-repeat local, linear-gradient(var(--line) 0 0) 0 100% / 100%
-  3px no-repeat local; } .tour legend { display: none; } .controls select { width: 112px; padding: 4px 2px; }
+  3px no-repeat local; } .tour legend { display: none; }
 .tour button[aria-pressed="true"] { background: var(--value); border-color: var(--value); }
 .head { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: start; margin: 0 0 6px; }
 .head h3 { flex: 1 1 240px; }
@@ -34,7 +34,7 @@ p { margin: 0; }
 .controls label, .controls fieldset { display: inline-flex; flex-wrap: wrap; gap: 6px;
   align-items: center; margin: 0; padding: 0; border: 0; min-width: 0; max-width: 100%; }
 .controls .dense { gap: 4px; } .close { column-gap: 12px; }
-.close input[type="range"] { width: 84px; }
+.close input[type="range"] { width: 84px; } .controls select { width: 112px; padding: 4px 2px; }
 .dense button { padding: 1px 7px; font-size: 13px; line-height: 1.4; }
 .dense input[type="range"] { width: 92px; } .dense output { min-width: 2em; }
 legend { float: left; padding: 0 6px 0 0; }

@@ -66,7 +66,7 @@ function turnOf(page) {
     }
     if (!asks) return;
     if (done(now, page.entered)) solved.add(stop);
-    const [sign, label, more] = solved.has(stop) ? ["✓", "done", " Done: go on with Next ›"] :
+    const [sign, label, more] = solved.has(stop) ? ["✓", "done", " Done."] :
       ["○", "to do", ""];
     set(mark, { text: sign, "aria-label": label });
     set(words, { text: asks(look) + more });

@@ -70,7 +70,7 @@ function matrixPlan({ keys, queries, lane, full, masked }, width) {
 
 // The three states of the matrix as buttons: scores, scaled and masked, shares; then times V.
 function drawStates(group, { stage, width, masked }, plan, page) {
-  const { wide, panel } = plan, scaled = `÷ √${width}${masked ? " + mask" : ""}`;
+  const { wide, panel } = plan, scaled = `÷ √${width}${!masked ? "" : wide ? " + mask" : ", mask"}`;
   const all = wide ? ["scores: Q · Kᵀ", scaled, "shares: softmax"] : ["scores", scaled, "shares"];
   const side = Math.min(132, (wide ? panel.x - 100 : page.width) / 3 - 16);
   put.box(group, "states", all, (word, i) => ({

@@ -147,7 +147,8 @@ export function drawLikeliest(group, look, page) {
       shares[id].toFixed(3)}${cut[id] ? `, cut by ${cut[id]}` : ""}` }));
   if (n) all.push({ id: "rest", word: `${n} others`, i: best.length, share: rest, cut: "",
     tells: `${n} others together: ${rest.toFixed(3)}` });
-  const ticks = [[0.25, 0.5, 0.75, 1], [0.001, 0.01, 0.1, 1]][+log].filter((_, k) => wide || k % 2);
+  const ticks = [[0.25, 0.5, 0.75, 1], [0.001, 0.01, 0.1, 1]][+log].filter((_, k) =>
+    wide || k === 3 || (k === 1 && unit > 84));
   const heads = [["logit", x[1], " end"], [`÷ ${temperature}`, x[2], " end"],
     ...(wide ? [[`${kept} kept`, x[3], ""]] : []),
     ...ticks.map((one) => [`${100 * one} %`, from + long(one), " middle"])];
@@ -176,11 +177,11 @@ export function drawLikeliest(group, look, page) {
     soft(one)], "id");
   const cuts = all.filter((one) => one.cut).slice(0, 1), dashes = pen("--query", 2, "6 4");
   put.path(group, "cut", cuts, ({ i }) => ({ d: `M0 ${y(i) - 3}H${width}`, ...dashes }), () => "");
-  put.label(group, "cut by", cuts, ({ cut, i }) => [`${cut} cuts here: their share is 0`,
-    width, y(i) + 14, "small end halo", { fill: "var(--query)" }], () => "cut");
-  const { id, word } = best[open];
+  put.label(group, "cut by", wide ? cuts : [], ({ cut, i }) => [`${cut} cuts here: shares of 0`, width,
+    y(i) + 14, "small end halo", { fill: "var(--query)" }], () => "cut");
+  const { id, word } = best[open], most = width < 320 ? 36 : 70;
   const formula = cut[id] ? [`“${fitted(word, 90)}” is cut by ${cut[id]}: its share is 0`] :
-    [`share of “${fitted(word, 70)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ`,
+    [`share of “${fitted(word, most)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ`,
     ` = ${short(Math.exp(heated[id]))} / ${short(look.sum)} = ${shares[id].toFixed(3)}`];
   const line = wide ? [formula.join("")] : formula, end = y(all.length) + 12;
   put.text(group, "formula", line, (text, i) => [text, wide ? x[0] - 130 : 0, end + 18 * i,

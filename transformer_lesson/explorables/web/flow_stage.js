@@ -169,10 +169,11 @@ function drawRibbons(group, look, { read, written, own, answer, beside }, page) 
   put.path(group, "pulse", look.phase === 2 ? [page.pulsed] : [], () =>
     ({ d, class: "pulse still", pathLength: 100, ...pen("--paper", 6, "14 200") }), String);
   if (!lit) return;
-  const right = !beside && from < page.width / 2, at = right ? Math.max(from, own) + 26 : 0;
-  const room = beside ? page.width : right ? page.width - at : Math.min(from, own) - 14;
-  const texts = [[`“${fitted(look.written.at(-1), 90, 13, 600)}” looks at “${
-    fitted(look.read[lit.j], 90, 13, 600)}”: ${lit.share.toFixed(2)}`, "size-13 strong"],
+  const near = from + 0.25 * (own - from), right = !beside && from + near < page.width;
+  const at = right ? Math.max(from, near) + 20 : 0, fits = beside ? 90 : 44;
+  const room = beside ? page.width : right ? page.width - at : Math.min(from, near) - 16;
+  const texts = [[`“${fitted(look.written.at(-1), fits, 13, 600)}” looks at “${
+    fitted(look.read[lit.j], fits, 13, 600)}”: ${lit.share.toFixed(2)}`, "size-13 strong"],
   [`${beside ? "of its attention, " : ""}mean of ${lit.heads} heads`, "small"]]
     .flatMap(([text, kind]) => textLines(text, room, 13, 600).map((line) => [line, kind]));
   put.label(group, "look", texts, ([text, kind], i) =>

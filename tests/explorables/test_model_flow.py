@@ -421,7 +421,7 @@ def test_the_cut_is_drawn_where_it_is_and_the_bars_are_linear_or_log(show):
     page = show(ModelFlow(stop=7, temperature=2.0))
     assert "25 %" in page.written() and "0.1 %" not in page.written()
     page.set(top_k=5, log=True)
-    assert "top-k cuts here: shares of 0" in page.written()
+    assert "top-k cuts: shares of 0" in page.written()
     assert "0.1 %" in page.written() and page.written().count("✗ 0") == 3
 
 

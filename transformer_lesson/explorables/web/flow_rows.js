@@ -177,7 +177,7 @@ export function drawLikeliest(group, look, page) {
     soft(one)], "id");
   const cuts = all.filter((one) => one.cut).slice(0, 1), dashes = pen("--query", 2, "6 4");
   put.path(group, "cut", cuts, ({ i }) => ({ d: `M0 ${y(i) - 3}H${width}`, ...dashes }), () => "");
-  put.label(group, "cut by", wide ? cuts : [], ({ cut, i }) => [`${cut} cuts here: shares of 0`, width,
+  put.label(group, "cut by", wide ? cuts : [], ({ cut, i }) => [`${cut} cuts: shares of 0`, width,
     y(i) + 14, "small end halo", { fill: "var(--query)" }], () => "cut");
   const { id, word } = best[open], most = width < 320 ? 36 : 70;
   const formula = cut[id] ? [`“${fitted(word, 90)}” is cut by ${cut[id]}: its share is 0`] :

@@ -242,7 +242,7 @@ const TOUR = [
   { name: "words", draw: drawVectors,
     title: ({ n }) => `Each word becomes ${n.d} numbers, the same wherever it stands`,
     says: () => "A word's id picks a row of a table that training filled. Blue is above 0.",
-    asks: () => "Change a word of the text: which rows are new?", done: (a, b) => a.text !== b.text },
+    asks: () => "Change a word of the text: what is new?", done: (a, b) => a.text !== b.text },
   { name: "places", draw: drawVectors,
     title: () => "Each place adds a pattern of its own, so that no two rows agree",
     says: () => "Word plus place enters the blocks, unless queries and keys bring the place in.",

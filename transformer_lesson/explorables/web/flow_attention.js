@@ -61,7 +61,7 @@ function matrixPlan({ keys, queries, lane, full, masked }, width) {
   const cell = Math.min(76, (width - left - panel - (wide ? 24 : 0)) / columns);
   const high = Math.max(13, Math.min(wide ? 26 : 28, (wide ? 192 : 208) / rows)), top = 70;
   const bottom = top + high * rows, end = bottom + 108;
-  const from = Math.min(width - panel, left + cell * columns + 60);
+  const from = Math.min(width - panel, Math.max(500, left + cell * columns + 60));
   const toCome = Array.from({ length: rows - queries.length }, (_, i) => i + queries.length)
     .map((i) => `M${left} ${top + high * i}h${cell * (masked ? i + 1 : columns)}v${high}H${left}z`);
   return { wide, left, stream, cell, high, top, bottom, end, toCome, across: cell * keys.length,

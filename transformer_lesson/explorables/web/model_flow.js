@@ -43,7 +43,8 @@ function flowControls(make, page) {
     turns.children[1].textContent = at() ? `step ${at()} of ${n}` : `${n} steps`;
   });
   page.said.before(turnOf(page));
-  const step = make.button("Step", () => stepOn(page), () => ({}));
+  const step = make.button("Step", () => stepOn(page), () =>
+    ({ disabled: !page.look?.stop && !page.flow?.most }));
   return [
     element("div", { class: "route" }, tour, turns),
     make.text("Text", "text", { size: 26 }), examples(page), nearest(page),
@@ -148,8 +149,7 @@ function drawFlow(state, page, loaded) {
   state = { ...state, row: rowOf(page, flow, state) };
   const last = Math.min(state.stop, TOUR.length - 1), stops = stopsOf(flow);
   const stop = stops.includes(last) ? last : 0, phase = stop ? 3 : page.phase;
-  const look = page.look = { ...lookAtStop(flow, stop, state), stops, phase,
-    pending: phase < 3 };
+  const look = page.look = { ...lookAtStop(flow, stop, state), stops, phase, pending: phase < 3 };
   page.now = state;
   const scene = TOUR[stop].draw.name;
   for (const [name, group] of svg.layers ?? []) {

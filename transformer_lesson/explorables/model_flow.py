@@ -17,9 +17,11 @@ class ModelFlow(FollowsText, PageExplorable):
             looks back, 5 it looks at the source, 6 blocks again, 7 the next word.
         block, head, row: the attention that is opened at stops 3 to 5, from 0, clipped to the last;
             by default the last block, the head that looks most clearly at another word, and the
-            newest word, or the one that this looks at.
+            newest word (at stop 4 the one before), or the one that looks most clearly.
         column: the cell of that row whose numbers the formula has; by default the largest.
+        stage: of that attention's matrix: 0 scores, 1 scaled and masked, 2 shares.
         temperature, top_k, top_p: of sampling at stop 7; a `top_k` of 0 and a `top_p` of 1 are off.
+        log: whether the bars at stop 7 are on a log scale.
         seed: of the draw at stop 7; at 0 nothing is drawn.
         chosen: ids that the model writes first, in place of its likeliest tokens.
         lines: `mine.lines()`, to show at each stop your own lines that compute it.
@@ -34,9 +36,11 @@ class ModelFlow(FollowsText, PageExplorable):
     head = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
     row = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
     column = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
+    stage = traitlets.Int(2, min=0, max=2).tag(sync=True)
     temperature = traitlets.Float(1.0, min=0.1, max=2).tag(sync=True)
     top_k = traitlets.Int(0, min=0).tag(sync=True)
     top_p = traitlets.Float(1.0, min=0.0, max=1.0).tag(sync=True)
+    log = traitlets.Bool(False).tag(sync=True)
     seed = traitlets.Int(0, min=0).tag(sync=True)
     chosen = traitlets.List(traitlets.Int(min=0)).tag(sync=True)
     lines = traitlets.List().tag(sync=True, fact=True)

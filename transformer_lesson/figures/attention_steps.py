@@ -253,8 +253,7 @@ def heads_side_by_side(
         ground.text(LEFT + step * (i + 0.5), 2.49, said, **look)
     _block(ground, (LEFT, 1.13), (wide, 0.5), concat, "", VALUE)
     for i in range(1, count):
-        edge = LEFT + step * i
-        ground.plot([edge, edge], [0.88, 1.38], color="white", linewidth=2, zorder=4)
+        ground.plot([LEFT + step * i] * 2, [0.88, 1.38], color="white", linewidth=2, zorder=4)
     _line(ground, (LEFT + wide / 2, 0.82), (LEFT + wide / 2, 0.48))
     ground.text(LEFT + wide / 2 + 0.1, 0.65, "times W_O", va="center", fontsize=9)
     _block(ground, (LEFT, 0.18), (wide, 0.5), output, "", INK)

@@ -1,12 +1,13 @@
 // Words as rows of numbers, the next word as it emerges block by block, and the likeliest ones.
 
-import { choosable, fitted, layer, put, textWidth, told } from "./draw.js";
+import { choosable, fitted, layer, pen, put, textWidth, told } from "./draw.js";
 import { short } from "./flow_lines.js";
 import { headingOf, sharesRead, streamBehind } from "./flow_pass.js";
 import { remembered } from "./frame.js";
 import { sampleProbabilities } from "./generation.js";
 import { tensorHref } from "./heat_map.js";
 import { chance } from "./next_token.js";
+import { percent } from "./flow_stage.js";
 import { firstLargest, fromLargest } from "./ranking.js";
 import { Tensor } from "./transformer.js";
 
@@ -17,7 +18,7 @@ export function drawVectors(group, look, page) {
     lane, ...vectorsOf(look, page, key), words: look[lane], ids: look.ids[lane],
     rows: lane === "written" ? look.full : look[lane].length }));
   const beside = wide && lanes.length > 1, most = Math.max(...lanes.map(({ rows }) => rows));
-  const high = Math.max(14, Math.min(wide ? 34 : 26, (372 - 46 * look.own.length) / most));
+  const high = Math.max(14, Math.min(wide ? 34 : 26, (310 - 46 * look.own.length) / most));
   const width = beside ? page.width / 2 - 14 : page.width;
   let y = 0;
   lanes.forEach((one, i) => {
@@ -72,7 +73,8 @@ export function drawBuilding(group, look, page) {
       return { key: one.key, one, share: shares[next.id], best, most: shares[best] };
     }));
   const labelOf = (one) => labelOfStep(one, wide);
-  const high = Math.max(16, Math.min(46, (340 - 46 * look.own.length) / steps.length)), y = (i) => 50 + high * (i + 0.5);
+  const high = Math.max(16, Math.min(44, (300 - 46 * look.own.length) / steps.length));
+  const y = (i) => 50 + high * (i + 0.5);
   const name = wide ? 220 : 36 + Math.max(...steps.map(({ one }) => textWidth(labelOf(one))));
   const least = width < 320, says = wide ? 210 : least ? 66 : 104; // that has room for a word alone
   const unit = width - name - says - 56, asked = `share of “${next.word}”`;
@@ -107,8 +109,7 @@ export function drawBuilding(group, look, page) {
 function labelOfStep({ kind, block, lane }, wide) {
   if (kind === "embedding") return kind;
   if (!wide) return `${block} ${headingOf({ kind, lane })}`;
-  const source = kind === "cross_attention" && "looks at the source";
-  return `block ${block} ${source || headingOf({ kind, lane })}`;
+  return `block ${block} ${headingOf({ kind, lane })}`;
 }
 
 // What temperature, top-k and top-p leave of the logits, and the token that the draw picks.
@@ -120,56 +121,67 @@ export function sampled(logits, { temperature, top_k: k, top_p: p, seed }, n) {
   const cut = [...shares].map((share, id) => (share ? "" : onlyK[id] ? "top-p" : "top-k"));
   const sum = heated.reduce((all, one, id) => all + (cut[id] ? 0 : Math.exp(one)), 0);
   const order = fromLargest([...shares], logits.length).filter((id) => shares[id] > 0);
-  if (!seed) return { shares, heated, cut, sum, order, drawn: null };
   const at = chance(1000 * seed + n)();
   let before = 0;
   const id = order.find((one) => (before += shares[one]) > at) ?? order.at(-1);
-  return { shares, heated, cut, sum, order, drawn: { id, at } };
+  return { shares, heated, cut, sum, order, drawn: seed ? { id, at } : null };
 }
 
-const LEAST = 1e-4; // the share at which a bar begins: each tenth of the width's quarter is ten times
+const LEAST = 1e-4; // the share at which a bar begins on the log scale
 
 // A row for each of the likeliest words: logit, ÷ temperature, kept or cut, share; below it the
 // chosen row's numbers in the formula, and the strip that a draw falls on.
 export function drawLikeliest(group, look, page) {
-  const { best, logits, own, heated, cut, shares, temperature, row, drawn } = look, { width } = page;
-  const wide = width >= 700, x = wide ? [150, 235, 330, 350, 450] : [84, 130, 174, 0, 184];
-  const from = x[4], unit = (width - from - (wide ? 60 : 46)) / 4, high = own.length ? 23 : 27;
-  const long = (share) => Math.max(1.5, unit * (4 + Math.log10(Math.max(share, LEAST))));
-  const kept = look.order.length, n = Math.max(0, kept - best.length); // what was cut shares nothing
+  const { best, logits, own, heated, cut, shares, temperature, row, drawn, log } = look;
+  const { width } = page, wide = width >= 700, isTold = (id, i) => (drawn ? id === drawn.id : !i);
+  const x = wide ? [150, 235, 330, 350, 450] : [84, 130, 174, 0, 184], high = own.length ? 22 : 24;
+  const from = x[4], unit = width - from - (wide ? 76 : 66), least = Math.log10(LEAST);
+  const long = (share) => Math.max(1.5, unit *
+    (log ? 1 - Math.log10(Math.max(share, LEAST)) / least : share));
+  const kept = look.order.length, n = Math.max(0, kept - best.length); // the cut share nothing
   const open = Math.min(row ?? 0, best.length - 1);
+  const soft = ({ cut }) => ({ fill: cut ? "var(--soft)" : null });
   const rest = Math.max(0, 1 - best.reduce((sum, { id }) => sum + shares[id], 0));
-  const y = (i) => 26 + high * i, all = [...best.map(({ id, word }, i) => ({ id, word, i, cut: cut[id],
+  const y = (i) => 26 + high * i, all = best.map(({ id, word }, i) => ({ id, word, i, cut: cut[id],
     share: shares[id], tells: `“${word}”: logit ${logits[id].toFixed(2)}, share ${
-      shares[id].toFixed(3)}${cut[id] ? `, cut by ${cut[id]}` : ""}` })),
-  ...(n ? [{ id: "rest", word: `${n} others`, i: best.length, share: rest, cut: "",
-    tells: `${n} others together: ${rest.toFixed(3)}` }] : [])];
+      shares[id].toFixed(3)}${cut[id] ? `, cut by ${cut[id]}` : ""}` }));
+  if (n) all.push({ id: "rest", word: `${n} others`, i: best.length, share: rest, cut: "",
+    tells: `${n} others together: ${rest.toFixed(3)}` });
+  const ticks = [[0.25, 0.5, 0.75, 1], [0.001, 0.01, 0.1, 1]][+log].filter((_, k) =>
+    wide || k === 3 || (k === 1 && unit > 84));
   const heads = [["logit", x[1], " end"], [`÷ ${temperature}`, x[2], " end"],
     ...(wide ? [[`${kept} kept`, x[3], ""]] : []),
-    ...["0.001", "0.01", "0.1", "1"].map((text, k) => [text, from + unit * (k + 1), " middle"])
-      .filter((_, k) => wide || k === 3 || (k === 1 && unit > 24))];
+    ...ticks.map((one) => [`${100 * one} %`, from + long(one), " middle"])];
   put.label(group, "heads", heads, ([text, at, kind]) => [text, at, 13, `small${kind}`]);
-  put.path(group, "scale", [1, 2, 3, 4], (k) =>
-    ({ d: `M${from + unit * k} 18V${y(all.length) - 4}`, class: "axis" }));
+  put.path(group, "scale", ticks, (one) =>
+    ({ d: `M${from + long(one)} 18V${y(all.length) - 4}`, class: "axis" }), (_, k) => k);
   put.rect(group, "places", all, ({ id, i, tells }) => ({ class: `bar-place${i === open ?
     " picked" : ""}`, x: 1, y: y(i) - 2, width: width - 2, height: high - 1, rx: 6,
-    ...(id === "rest" ? told(tells) : choosable(tells, i === open, () => page.set({ row: i }))) }), "id");
-  put.rect(group, "bars", all, ({ id, i, share }) => ({ x: from, y: y(i) + 2, height: high - 9, rx: 3,
-    width: share ? long(share) : 0, fill: id === drawn?.id || (!i && !drawn) ? "var(--value)" :
-      "var(--key)", opacity: id === "rest" ? 0.4 : 1 }), "id");
-  put.label(group, "words", all, ({ id, word, cut, i }) => [
-    (id === drawn?.id ? "▶ " : "") + fitted(word, x[0] - (id === drawn?.id ? 24 : 6),
-      ...(id === "rest" ? [12] : [14, 600])),
-    x[0] - 4, y(i) + 14, `end${id === "rest" ? " small" : " strong"}${cut ? " struck" : ""}`], "id");
-  put.label(group, "logits", best.flatMap(({ id }, i) => [
-    [logits[id].toFixed(2), x[1], i], [heated[id].toFixed(2), x[2], i],
-    ...(wide ? [[cut[id] ? `✗ ${cut[id]}` : "kept", x[3], i]] : [])]), ([text, at, i]) =>
-    [text, at, y(i) + 14, `number${at < x[3] || !wide ? " end" : ""}`]);
-  put.label(group, "shares", all, ({ share, cut, i }) => [cut ? wide ? "0" : "✗" :
-    share.toFixed(3), from + 6 + (share ? long(share) : 0), y(i) + 14, `number${i ? "" : " strong"}`], "id");
-  const { id, word } = best[open];
-  const formula = cut[id] ? [`“${fitted(word, 90)}” is cut by ${cut[id]}: its share is 0`] : [
-    `share of “${fitted(word, 70)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ`,
+    ...(id === "rest" ? told(tells) : choosable(tells, i === open, () => page.set({ row: i }))) }),
+  "id");
+  put.rect(group, "bars", all, ({ id, i, share }) => ({
+    x: from, y: y(i) + 2, height: high - 9, rx: 3, width: share ? long(share) : 0,
+    fill: isTold(id, i) ? "var(--value)" : "var(--key)",
+    opacity: id === "rest" ? 0.4 : isTold(id, i) ? 1 : 0.7 }), "id");
+  put.label(group, "words", all, (one) => {
+    const [kind, ...font] = one.id === "rest" ? ["small", 12] :
+      [one.cut ? "struck" : "strong", 14, 600];
+    return [fitted(one.word, x[0] - 6, ...font), x[0] - 4, y(one.i) + 14, `end ${kind}`, soft(one)];
+  }, "id");
+  put.label(group, "logits", all.slice(0, best.length).flatMap((one) => [
+    [logits[one.id].toFixed(2), x[1], one], [heated[one.id].toFixed(2), x[2], one],
+    ...(wide ? [[one.cut ? `✗ ${one.cut}` : "kept", x[3], one]] : [])]), ([text, at, one]) =>
+    [text, at, y(one.i) + 14, `number${at < x[3] || !wide ? " end" : ""}`, soft(one)]);
+  put.label(group, "shares", all, (one) => [one.cut ? "✗ 0" : percent(one.share),
+    from + 6 + (one.share ? long(one.share) : 0), y(one.i) + 14, `number${one.i ? "" : " strong"}`,
+    soft(one)], "id");
+  const cuts = all.filter((one) => one.cut).slice(0, 1), dashes = pen("--query", 2, "6 4");
+  put.path(group, "cut", cuts, ({ i }) => ({ d: `M0 ${y(i) - 3}H${width}`, ...dashes }), () => "");
+  put.label(group, "cut by", wide ? cuts : [], ({ cut, i }) => [`${cut} cuts: shares of 0`, width,
+    y(i) + 14, "small end halo", { fill: "var(--query)" }], () => "cut");
+  const { id, word } = best[open], most = width < 320 ? 36 : 70;
+  const formula = cut[id] ? [`“${fitted(word, 90)}” is cut by ${cut[id]}: its share is 0`] :
+    [`share of “${fitted(word, most)}” = exp(${logits[id].toFixed(2)} / ${temperature}) / Σ`,
     ` = ${short(Math.exp(heated[id]))} / ${short(look.sum)} = ${shares[id].toFixed(3)}`];
   const line = wide ? [formula.join("")] : formula, end = y(all.length) + 12;
   put.text(group, "formula", line, (text, i) => [text, wide ? x[0] - 130 : 0, end + 18 * i,
@@ -190,13 +202,14 @@ function drawStrip(group, { order, shares, drawn, token }, width, y) {
     [token(id), ((from + to) / 2) * width, y + 15, "size-12 middle strong",
       { fill: (drawn ? id === drawn.id : id === order[0]) ? "var(--paper)" : "var(--ink)" }], "id");
   put.path(group, "marker", drawn ? [drawn] : [], ({ at }) => ({ fill: "var(--query)",
-    d: `M${at * width} ${y + 22}l-6 11h12z`, class: "drops", ...told(`the draw ${at.toFixed(4)} falls ` +
-      `on “${token(drawn.id)}”`) }), ({ at }) => at);
+    d: `M${at * width} ${y + 22}l-6 11h12z`, class: "drops",
+    ...told(`the draw ${at.toFixed(4)} falls on “${token(drawn.id)}”`) }), ({ at }) => at);
   const text = drawn ? `the draw ${drawn.at.toFixed(4)} falls on “${fitted(token(drawn.id), 90)}”` :
     "Draw drops a marker on this strip";
   put.label(group, "says", [text], (one) => {
     const x = drawn ? drawn.at * width : 0, right = x + textWidth(one, 12) + 12 > width;
-    return [one, right ? Math.max(textWidth(one, 12), x - 10) : x + (drawn ? 10 : 0), y + 46, `small${right ? " end" : ""}`];
+    const from = right ? Math.max(textWidth(one, 12), x - 10) : x + (drawn ? 10 : 0);
+    return [one, from, y + 46, `small${right ? " end" : ""}`];
   });
   return y + 52;
 }

@@ -1,37 +1,38 @@
 // The whole model at a glance: words in, encoder, decoder, and the word that comes next.
 
-import { choosable, fitted, layer, pen, put, textWidth, told, wrapped } from "./draw.js";
+import { choosable, fitted, layer, pen, put, textLines, textWidth, told, wrapped } from "./draw.js";
 import { firstLargest } from "./ranking.js";
 
 const STAGE = { word: 34, answer: 66, unit: 88, large: 28, blocks: 3 };
 
-export const percent = (share) => share > 0.995 ? "> 99 %" : share < 0.001 ? "< 0.1 %" :
-  `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+// A share with two digits.
+export const percent = (share) => share > 0.995 ? "> 99 %" : share < 1e-5 ? "< 0.001 %" :
+  `${Number((100 * share).toPrecision(2))} %`;
 
 // The weights of an attention in the mean over its heads: a row for each query.
 function meanWeights({ byName }, key) {
-  const { shape: [heads, queries], data, width } = byName.get(`${key}.weights`).value;
-  return Array.from({ length: queries }, (_, i) => Array.from({ length: width }, (_, j) => {
-    let sum = 0;
-    for (let h = 0; h < heads; h++) sum += data[(h * queries + i) * width + j];
-    return sum / heads;
-  }));
+  const weights = byName.get(`${key}.weights`).value, [heads, queries] = weights.shape;
+  const all = Array.from({ length: heads }, (_, h) => h * queries);
+  return Array.from({ length: queries }, (_, i) => Array.from(weights.row(i),
+    (_, j) => all.reduce((sum, from) => sum + weights.row(from + i)[j], 0) / heads));
 }
 
 // The source word that the last written word looks at most, in the mean over the heads of the last
-// cross-attention: {j, share, shares, heads}, or null if the model has none.
+// cross-attention: {j, share, shares, heads, all}, `all` by block, or null if the model has none.
 export function litWord(flow) {
-  const crossing = flow.sublayers.findLast(({ kind }) => kind === "cross_attention");
-  if (!crossing) return null;
-  const shares = meanWeights(flow, crossing.key).at(-1), j = firstLargest(shares);
-  const [heads] = flow.byName.get(`${crossing.key}.weights`).value.shape;
-  return { j, share: shares[j], shares, heads };
+  const crossing = flow.sublayers.filter(({ kind }) => kind === "cross_attention");
+  if (!crossing.length) return null;
+  const all = crossing.map(({ key }) => meanWeights(flow, key).at(-1)), shares = all.at(-1);
+  const { shape: [heads] } = flow.byName.get(`${crossing[0].key}.weights`).value;
+  const j = firstLargest(shares);
+  return { j, share: shares[j], shares, heads, all };
 }
 
 export function drawStage(group, look, page) {
   const plan = stagePlan(look, page.width);
-  drawStacks(layer(group, "stacks"), look, plan, page);
-  if (look.writes) drawRibbons(layer(group, "ribbons"), look, plan, page);
+  const waits = (until) => ({ class: look.phase < until ? "waits" : null });
+  drawStacks(layer(group, "stacks", waits(1)), look, plan, page);
+  if (look.writes) drawRibbons(layer(group, "ribbons", waits(2)), look, plan, page);
   if (look.writes) drawNextWord(layer(group, "answer"), look, plan, page);
   drawStageWords(layer(group, "words"), look, plan, page);
   return plan.height;
@@ -47,13 +48,12 @@ function stagePlan(look, width) {
     Math.min(0.6 * width, (width - 28 + needs(read) - needs(whole)) / 2));
   if (translates || !writes) {
     plan.read = stackPlan(look, read, { lane: "read", x: 0, y: 20, width: left, wide,
-      name: "Encoder", stop: 3, does: "every word looks at all the others" });
+      name: "Encoder", does: "every word looks at all the others" });
   }
   if (!writes) return { ...plan, height: plan.read.bottom + 4 };
   const x = beside ? left + 28 : 0, y = both && !beside ? plan.read.bottom + 84 : 20;
   plan.written = stackPlan(look, whole, { lane: "written", x, y, width: width - x, wide,
-    name: "Decoder", stop: translates ? 5 : 4,
-    does: `looks back${translates ? ", and at the sentence" : " at what is there"}` });
+    name: "Decoder", does: translates ? "looks back, and at the sentence" : "looks back" });
   const { xs, bottom } = plan.written, own = plan.own = xs[written.length - 1];
   const high = Math.max(...whole.map((word) => textWidth(word, STAGE.large, 600)));
   const most = Math.min(width - x, Math.max(250, high + STAGE.unit + 120));
@@ -67,7 +67,7 @@ const chipWidth = (word) => textWidth(word, 14, 600) + 16;
 // A row of words and below it the blocks that they pass: each with the height where its words look
 // at each other, where they look at the source, and where each thinks by itself.
 function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) {
-  const high = wide ? { read: 58, written: 116 }[lane] : { read: 50, written: 84 }[lane];
+  const high = wide ? { read: 58, written: 112 }[lane] : { read: 50, written: 84 }[lane];
   const margin = wide ? 72 : 58, sizes = words.map(chipWidth);
   const free = width - margin - sizes.reduce((a, b) => a + b + 6, 0);
   const more = Math.max(0, Math.min(34, free / words.length));
@@ -88,28 +88,35 @@ function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) 
 }
 
 // Encoder and decoder with their blocks: thin lines from word to word, as strong as the attention;
-// a click goes to their stop of the tour.
+// a click on a part opens it.
 function drawStacks(group, look, plan, page) {
   const all = [plan.read, plan.written].filter(Boolean);
-  put.rect(group, "shapes", all, ({ name, n, does, x, y, width, height, stop }) => ({
-    x, y, width, height, rx: 14, class: "box",
-    ...choosable(`${name}, ${n} blocks: ${does}`, false, () => page.set({ stop })) }), "lane");
+  put.rect(group, "shapes", all, ({ name, n, does, x, y, width, height }) => ({
+    x, y, width, height, rx: 14, class: "box", ...told(`${name}, ${n} blocks: ${does}`) }), "lane");
   put.label(group, "names", all, ({ name, x, places: [first], margin }) =>
     [name, x, first.y + 22, `strong${margin < 70 ? " size-12" : " size-13"}`], "lane");
   const blocks = all.flatMap((stack) => stack.blocks.map((block) => ({ ...stack, ...block })));
-  put.rect(group, "lights", page.pending ? blocks : [], ({ x, y, width, height }) => ({
-    x: x + 3, y, width: width - 6, height: height - 2, rx: 10, class: "lights still" }),
-  ({ key }) => `${key} ${page.pulsed}`);
-  const steps = ({ lane, margin, block, y, height, fan, cross, thinks }) => margin < 70 ?
-    [[`block ${block}`, y + height * 0.5]] : [[`block ${block}`, y + 7],
-      [lane === "read" ? "looks" : "looks back", lane === "read" ? y + 23 : (y + fan[1]) / 2 + 8],
-      ...(lane === "written" && look.lit ? [["reads", cross - 14]] : []), ["thinks", thinks]];
-  put.label(group, "steps", blocks.flatMap((one) => steps(one).map(([text, y], i) =>
-    ({ key: `${one.key} ${i}`, text, x: one.x + 8, y: y + 4, class: "small" }))));
+  const rows = blocks.flatMap(({ lane, fan, thinks, y, height, ...one }) => {
+    const writes = lane === "written", half = writes && look.lit ? thinks - 8 : fan[1];
+    return [[writes ? "looks back" : "looks", ...fan, writes ? 4 : 3, y + (writes ? 36 : 24)],
+      ...(half > fan[1] ? [["reads", fan[1], half, 5, fan[1] + 14]] : []),
+      ["thinks", half, y + height, writes ? 6 : 3, thinks + 4]].map(([does, from, to, stop, at]) =>
+      ({ ...one, key: `${one.key} ${does}`, does, from, to, stop, at }));
+  });
+  put.rect(group, "rows", rows, ({ x, width, from, to, name, block, does, stop }) => ({
+    x: x + 4, y: from + 1, width: width - 8, height: to - from - 2, rx: 8, class: "bar-place",
+    ...choosable(`${name}, block ${block} ${does}: open it`, false, () =>
+      page.set({ stop, block: stop === 6 ? null : block })) }), "key");
+  put.label(group, "blocks", blocks, ({ margin, block, x, y, height }) =>
+    [`block ${block}`, x + 8, y + (margin < 70 ? height * 0.5 : 7) + 4, "small"], "key");
+  put.label(group, "steps", rows.filter(({ margin }) => margin >= 70), ({ does, x, at }) =>
+    [does, x + 8, at, "small"], "key");
   const lanes = all.flatMap(({ places, bottom, lane }) => places.slice(0, look[lane].length)
     .map((place) => `M${place.x + place.width / 2} ${place.y + place.height}V${bottom}`));
   put.path(group, "lanes", [lanes.join("")], (d) => ({ d, class: "axis", fill: "none" }));
   put.path(group, "fans", blocks.flatMap((block) => fanOf(look, block)));
+  put.circle(group, "outputs", look.lit ? plan.read.xs : [], (cx, j) => ({ cx, cy: plan.read.bottom,
+    r: j === look.lit.j ? 6 : 4, fill: `var(${j === look.lit.j ? "--value" : "--soft"})` }));
   put.rect(group, "thinks", blocks.flatMap(({ key, thinks, xs, lane }) => look[lane].map((_, i) =>
     ({ key: `${key} ${i}`, x: xs[i] - 9, y: thinks - 4, width: 18, height: 8, rx: 3,
       fill: "var(--hidden)" }))));
@@ -128,43 +135,49 @@ function fanOf(look, { key, looks, fan: [top, bottom], xs }) {
     "stroke-opacity": 0.25 + 0.2 * k, "data-fan": looks.key }));
 }
 
-// From each source word a ribbon into the lane of the newest word, as strong as its attention, and
-// from there on to the next word.
+// From each of the encoder's outputs a ribbon into the lane of the newest word, as strong as its
+// attention, in every block, and from there on to the next word.
 function drawRibbons(group, look, { read, written, own, answer, beside }, page) {
-  const { lit } = look, last = written.blocks.at(-1);
-  const place = written.places[look.written.length - 1];
-  const [start, crossing] = [place.y + place.height, lit ? last.cross : last.fan[1]];
-  const way = (j) => {
-    const { x, y, width, height } = read.places[j], from = x + width / 2, under = read.bottom;
-    const middle = (under + crossing) / 2, to = Math.max(from + 60, own - 90), into = beside ?
-      `C${from} ${crossing} ${from + 50} ${crossing} ${to} ${crossing}H${own}` :
-      `C${from} ${middle} ${own} ${middle} ${own} ${crossing}`;
-    return [`M${from} ${y + height}V${under}`, into];
+  const { lit } = look, last = written.blocks.at(-1), under = read?.bottom ?? 0;
+  const place = written.places[look.written.length - 1], start = place.y + place.height;
+  const crossing = lit ? last.cross : last.fan[1], gap = beside ? read.x + read.width + 14 : 0;
+  const way = (j, to = crossing) => {
+    const from = read.xs[j], middle = (under + to) / 2;
+    if (!beside) return `M${from} ${under}C${from} ${middle} ${own} ${middle} ${own} ${to}`;
+    if (to > under + 20) return `M${from} ${under}C${from} ${to} ${from + 50} ${to} ${
+      Math.max(from + 60, own - 90)} ${to}H${own}`;
+    return `M${from} ${under}C${from} ${under + 30} ${gap - 20} ${under + 30} ${gap} ${middle}C${
+      gap + 14} ${to} ${gap + 14} ${to} ${gap + 40} ${to}H${own}`;
   };
-  const weak = !lit ? [] : lit.shares.map((share, j) => ({ j, share }))
-    .filter(({ j, share }) => j !== lit.j && share >= 0.005);
-  const ribbon = (share) => ({ class: "ribbon crossing", "stroke-width": 1 + 12 * share,
-    "stroke-opacity": 0.2 + 0.7 * share });
-  put.path(group, "weak", weak, ({ j, share }) => ({ ...ribbon(share), key: j,
-    d: `M${read.xs[j]} ${read.bottom}${way(j)[1]}` }), "j");
+  const weak = !lit ? [] : written.blocks.flatMap(({ block, cross }) => lit.all[block]
+    .map((share, j) => ({ key: `${block} ${j}`, j, share, cross }))
+    .filter((one) => cross === crossing ? one.j !== lit.j && one.share > 0.005 : one.share > 0.08));
+  put.path(group, "weak", weak, ({ j, share, cross, key }) => ({ key, class: "ribbon crossing",
+    "stroke-width": 1 + 10 * share, "stroke-opacity": 0.15 + 0.3 * share, d: way(j, cross) }));
   const on = `V${answer.y}`, strong = 3 + 10 * (lit?.share ?? 0.6);
-  const d = lit ? `${way(lit.j).join("")}${on}` : `M${own} ${start}${on}`;
+  const d = lit ? `${way(lit.j)}${on}` : `M${own} ${start}${on}`;
   const words = lit ? `the last written word looks most at “${look.read[lit.j]}”: ` +
     `${lit.share.toFixed(2)}, mean of ${lit.heads} heads` : "the last vector becomes the next word";
+  const from = lit && read.xs[lit.j];
   put.path(group, "lit", [
+    { key: "lane", d: lit && `M${from} ${read.places[lit.j].y + 34}V${under}`, "stroke-width": 2 },
     { key: "own", d: `M${own} ${start}V${crossing}`, "stroke-width": 4 },
     { key: "ribbon", d, "stroke-width": strong, "stroke-linejoin": "round", ...told(words, "lit") },
   ], (one) => ({ class: "ribbon crossing", "stroke-opacity": 0.9, ...one }));
-  put.circle(group, "meets", lit ? [own] : [], (cx) => ({ cx, cy: crossing, r: 4 + strong / 2,
-    fill: "var(--value)" }), () => "meets");
-  put.path(group, "pulse", page.pending ? [page.pulsed] : [], () =>
+  put.circle(group, "meets", lit ? written.blocks : [], ({ cross }) => ({ cx: own, cy: cross,
+    r: cross === crossing ? 4 + strong / 2 : 5, fill: "var(--value)" }), "block");
+  put.path(group, "pulse", look.phase === 2 ? [page.pulsed] : [], () =>
     ({ d, class: "pulse still", pathLength: 100, ...pen("--paper", 6, "14 200") }), String);
   if (!lit) return;
-  const texts = [`“${fitted(look.written.at(-1), 90, 13, 600)}” looks at “${
-    fitted(look.read[lit.j], 90, 13, 600)}”: ${lit.share.toFixed(2)}`,
-    `of its attention, mean of ${lit.heads} heads`];
-  put.label(group, "look", texts, (text, i) => [text, 0,
-    (beside ? crossing + 42 : read.bottom + 24) + 18 * i, `halo ${i ? "small" : "size-13 strong"}`]);
+  const near = from + 0.25 * (own - from), right = !beside && from + near < page.width;
+  const at = right ? Math.max(from, near) + 20 : 0, fits = beside ? 90 : 44;
+  const room = beside ? page.width : right ? page.width - at : Math.min(from, near) - 16;
+  const texts = [[`“${fitted(look.written.at(-1), fits, 13, 600)}” looks at “${
+    fitted(look.read[lit.j], fits, 13, 600)}”: ${lit.share.toFixed(2)}`, "size-13 strong"],
+  [`${beside ? "of its attention, " : ""}mean of ${lit.heads} heads`, "small"]]
+    .flatMap(([text, kind]) => textLines(text, room, 13, 600).map((line) => [line, kind]));
+  put.label(group, "look", texts, ([text, kind], i) =>
+    [text, at, (beside ? crossing + 42 : under + 26) + 17 * i, `halo ${kind}`]);
 }
 
 // What stands below a word in its chip.
@@ -187,8 +200,9 @@ function drawStageWords(group, look, plan, page) {
   }
   const says = ({ lane, word, i }) => lane === "written" ? `written: “${word}”` :
     lit ? `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention` : `read: “${word}”`;
-  const strong = (one) => isLit(one) || last(one);
-  put.path(group, "slot", plan.written?.places.slice(look.written.length).slice(0, 1) ?? [],
+  const strong = (one) => !look.phase || last(one) || (look.phase > 1 && isLit(one));
+  const now = look.written.length, slots = plan.beside ? undefined : now + 1;
+  put.path(group, "slot", plan.written?.places.slice(now, slots) ?? [],
     ({ x, y, width, height }) => ({ d: `M${x} ${y}h${width}v${height}h${-width}z`,
       ...pen("--line", 1.5, "4 4") }));
   put.rect(group, "boxes", rows, (one) => ({
@@ -214,13 +228,13 @@ function drawNextWord(group, look, { answer }, page) {
   const more = written.length < full, all = textWidth(next.word, STAGE.large, 600);
   const unit = Math.max(30, Math.min(STAGE.unit, width - 120 - all));
   const wide = Math.min(all, width - unit - 120);
-  const words = page.pending ? "the next word is on its way" :
+  const words = look.pending ? "the next word is on its way" :
     `the next word is “${next.word}”: ${next.share.toFixed(3)}`;
   const write = () => page.set({ written: written.length - (full - most) + 1 });
-  const shown = page.pending ? [] : [next], key = () => `${written.length}`;
+  const shown = look.pending ? [] : [next], key = () => `${written.length}`;
   put.rect(group, "box", [next], () => ({
     class: "box marked", x, y, width, height, rx: 12,
-    ...(more ? choosable(page.pending ? words : `${words}; write it`, false, write, "lit") :
+    ...(more ? choosable(look.pending ? words : `${words}; write it`, false, write, "lit") :
       told(words, "lit")) }), () => "box");
   put.label(group, "word", shown, () => [fitted(next.word, wide + 1, STAGE.large, 600), x + 18,
     y + 36, "answer"], key);

@@ -361,7 +361,7 @@ function reach(page) {
     if (place !== last) tell(page, at(event));
     last = place;
   };
-  picture.onpointerleave = () => tell(page, null);
+  picture.onpointerleave = ({ pointerType: by }) => by !== "touch" && tell(page, null);
   picture.onpointerdown = (event) => at(event)?.focus({ preventScroll: true });
   picture.addEventListener("focusin", (event) => {
     if (!at(event)) return; // a link beside the picture

@@ -19,19 +19,27 @@ p { margin: 0; }
 .task button { margin-left: 8px; padding: 0 9px; font-size: 14px; }
 .task[data-done] { color: var(--soft); } .task .mark { color: var(--value); }
 .mark { display: inline-block; min-width: 1.3em; }
-[inert] { opacity: .35; }
+.turn { margin: 8px 0 0; padding: 3px 10px; border-left: 4px solid var(--value); font-size: 14px; }
+.turn .mark { color: var(--value); } .turn:not(.hide) ~ .said { min-height: 29px; margin-top: 3px; }
+.route, .turns { display: flex; flex-wrap: wrap; gap: 6px 10px; align-items: center; min-width: 0; }
+.route { flex: 1 1 100%; } .turns { white-space: nowrap; font-size: 14px; color: var(--soft); }
+.turns button { padding: 0 8px; color: var(--ink); } [inert] { opacity: .35; }
+.controls .tour { position: relative; padding-bottom: 6px; background: linear-gradient(var(--value)
+  0 0) 0 100% / var(--to, 0) 3px no-repeat local, linear-gradient(var(--line) 0 0) 0 100% / 100%
+  3px no-repeat local; } .tour legend { display: none; }
+.tour button[aria-pressed="true"] { background: var(--value); border-color: var(--value); }
 .head { display: flex; flex-wrap: wrap; gap: 4px 16px; align-items: start; margin: 0 0 6px; }
 .head h3 { flex: 1 1 240px; }
 .controls { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; margin: 0 0 8px; }
 .controls label, .controls fieldset { display: inline-flex; flex-wrap: wrap; gap: 6px;
   align-items: center; margin: 0; padding: 0; border: 0; min-width: 0; max-width: 100%; }
 .controls .dense { gap: 4px; } .close { column-gap: 12px; }
-.close input[type="range"] { width: 84px; }
+.close input[type="range"] { width: 84px; } .controls select { width: 112px; padding: 4px 2px; }
 .dense button { padding: 1px 7px; font-size: 13px; line-height: 1.4; }
 .dense input[type="range"] { width: 92px; } .dense output { min-width: 2em; }
 legend { float: left; padding: 0 6px 0 0; }
-input, textarea, button { font: inherit; color: inherit; accent-color: var(--key); }
-textarea, input[type="number"] { background: var(--paper); border: 1px solid var(--soft);
+input, textarea, select, button { font: inherit; color: inherit; accent-color: var(--key); }
+textarea, select, input[type="number"] { background: var(--paper); border: 1px solid var(--soft);
   border-radius: 6px; padding: 3px 8px; max-width: 100%; }
 textarea { width: 36em; field-sizing: content; resize: none; vertical-align: top; }
 input[type="number"] { width: 4.6em; padding-right: 2px; }
@@ -75,10 +83,10 @@ svg .pulse { stroke-dashoffset: 14; opacity: 0; animation: pulse 1.1s linear; }
   to { stroke-dashoffset: -100; opacity: .8; } }
 svg .arrives { animation: arrive .45s; }
 @keyframes arrive { from { transform: translate(var(--dx), var(--dy)); } }
-svg .lights { fill: var(--value); opacity: 0; animation: light .5s; }
-svg .lights:nth-child(2) { animation-delay: .2s; } svg .lights:nth-child(3) {
-  animation-delay: .45s; } svg .lights:nth-child(n + 4) { animation-delay: .7s; }
-@keyframes light { 50% { opacity: .28; } }
+svg g { transition: opacity .3s; } svg .waits { opacity: .15; } .waits text { opacity: 0; }
+svg .opens { animation: open .35s; } @keyframes open { from { transform: scale(.3); opacity: 0; } }
+svg .opened { fill: var(--value); opacity: .18; } svg .here,
+svg .box.here[aria-pressed] { fill: var(--value); stroke: var(--value); }
 svg .drops { animation: drop .5s ease-in; } @keyframes drop { from { transform: translateY(-60px); } }
 svg .grows { transform-box: fill-box; animation: grow .35s; }
 @keyframes grow { from { transform: scaleX(0); } }
@@ -125,9 +133,10 @@ svg .still, svg .still *, svg .quick * { transition: none; }
 .map a:not(.hide) { display: inline-block; line-height: 24px; }
 a { color: var(--key); }
 /* on a phone the controls stay in view above the picture */
-@media (max-width: 640px) { .controls { position: sticky; top: var(--explorable-top, 0px);
-  z-index: 1; padding: 6px 0; background: var(--paper); }
-  .controls .dense { flex-wrap: nowrap; padding: 2px; overflow-x: auto; }
+@media (max-width: 640px) { .tip { position: fixed; top: auto !important; bottom: 8px; }
+  .controls { position: sticky; top: var(--explorable-top, 0px);
+  z-index: 1; padding: 6px 0; background: var(--paper); } .controls .dense { padding: 2px;
+  flex-wrap: nowrap; overflow-x: auto; }
   .controls .dense > * { flex: none; white-space: nowrap; } }
 @media print { .controls, .task, .save, .fold, .tip { display: none; } }
 `;

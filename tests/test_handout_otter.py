@@ -73,6 +73,6 @@ def test_otter_gives_the_points_that_make_grade_gives(tmp_path, monkeypatch):
         results = json.loads((tmp_path / "results.json").read_text())
         points[name] = sum(one.get("score", 0) for one in results["tests"])
     assert points == {name: expected for name, (_, expected) in ANSWERS.items()}
-    command.main([str(handed_in), "10", "--unconfined"])
+    assert command.main([str(handed_in), "10", "--unconfined"]) == 0
     passed = {row["student"]: row["status"] == "passed" for row in grades(handed_in)}
     assert points == passed and {row["exercise"] for row in grades(handed_in)} == {NAME}

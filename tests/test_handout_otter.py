@@ -25,18 +25,19 @@ def test_each_exercise_is_a_question_of_one_point_that_shows_the_stub(path):
     copy = handout_otter.otter_copy(lesson)
     nbformat.validate(copy)
     stubs = [cell.source for cell in lesson.cells if handout.is_stub(cell)]
-    shown, points, tests = [], 0, []
+    shown, solutions, tests, points = [], [], [], 0
     for cell, behind in zip(copy.cells, [*copy.cells[1:], None], strict=True):
         if handout.is_stub(cell):
             compile(cell.source, cell.id, "exec")
             solution, prompt = cell.source.split("\n# END SOLUTION\n")
             assert prompt.startswith("r''' # BEGIN PROMPT\n")
             shown.append(prompt.split(" # BEGIN PROMPT\n")[1].removesuffix("\n''' # END PROMPT"))
-            assert BLANK not in solution
+            solutions.append(solution.removeprefix("# BEGIN SOLUTION NO PROMPT\n"))
         elif cell.source == "# BEGIN TESTS":
             tests.append(behind.source)
         points += cell.cell_type == "raw" and "\npoints: 1\n" in cell.source
-    assert shown == stubs and points == len(tests) == len(stubs)
+    assert shown == stubs and solutions == [*map(handout.solve, stubs)]
+    assert points == len(tests) == len(stubs)
     for stub, test in zip(stubs, tests, strict=True):
         assert handout.solve(stub) not in test and "assert report.status" in test
     assert not any("solution(" in cell.source for cell in copy.cells if cell.cell_type == "code")

@@ -120,8 +120,8 @@ pictures: setup-tests ## draw the README's picture anew, from lesson 03 in the b
 wheel: setup-tests ## build dist/, the course as one file to install
 	$(UV) build --wheel --clear
 
-handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only; FORMAT=nbgrader: for it)
-	$(if $(filter-out nbgrader,$(FORMAT)),$(error FORMAT is nbgrader, or is not given))$(RUN) \
+handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only; FORMAT=nbgrader or otter: for it)
+	$(if $(filter-out nbgrader otter,$(FORMAT)),$(error FORMAT is nbgrader or otter, or is not given))$(RUN) \
 		tools.handout$(if $(FORMAT),_nbgrader) $(LESSON)
 
 grade: setup ## check a folder of students' notebooks (DIR=folder, ROSTER=gradebook.csv), write grades and feedback

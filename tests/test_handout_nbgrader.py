@@ -11,19 +11,17 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from tests.handed_out import CHEAT, RIGHT, WORK, WRONG, quick_copy
 from tests.stored_lessons import each_notebook
 from tools import handout, handout_nbgrader
 from tools.handout_nbgrader import nbgrader_copy
-from tools.lesson_files import lesson_files
 from transformer_lesson.exercises.engine.catalog import EXERCISES
 
-WORK = "10_larger_pieces"
-RIGHT = "return loss_in_nats / math.log(2) * n_tokens / n_characters"
 ANSWERS = {  # what replaces the stub's last lines, and the points for it
     getpass.getuser(): (RIGHT, 1),  # by way of the exchange, where students are users
-    "ben": ("return loss_in_nats * n_tokens / n_characters", 0),
+    "ben": (WRONG, 0),
     "carl": (None, 0),
-    "eve": ("return 0\ncheck = lambda *any: type('R', (), {'status': 'passed'})", 0),
+    "eve": (CHEAT, 0),
 }
 EXCHANGE = 'c.Exchange.root = "{}"\nc.Exchange.cache = "{}"\n'
 
@@ -52,20 +50,9 @@ def answered(path, answer: str | None) -> None:
         if answer and handout.is_stub(cell):
             cell.source = cell.source.replace("raise NotImplementedError()", answer)
             assert answer in cell.source and "YOUR CODE HERE" in cell.source
-        if answer and "return 0" in answer and cell.metadata.get("nbgrader", {}).get("grade"):
+        if answer == CHEAT and cell.metadata.get("nbgrader", {}).get("grade"):
             cell.source = "pass  # so that nothing is tested"
     nbformat.write(notebook, path)
-
-
-def quick_copy(folder) -> Path:
-    """The notebook behind lesson 10 with one exercise, without what takes long."""
-    (path,) = (one for one in lesson_files() if one.stem == WORK)
-    notebook = nbformat.read(path, as_version=4)
-    slow = ("slow" in cell.metadata.get("tags", ()) for cell in notebook.cells)
-    notebook.cells = [cell for cell, long in zip(notebook.cells, slow, strict=True) if not long]
-    (folder / "deeper").mkdir()
-    nbformat.write(notebook, folder / "deeper" / path.name)
-    return folder / "deeper" / path.name
 
 
 @pytest.mark.everything

@@ -55,17 +55,16 @@ def _about(grade_id: str, **fields: bool | int) -> dict:
     return {**common, "task": False, "grade_id": grade_id, **fields}
 
 
-def place_in_source(path: Path) -> Path:
-    """Return where a notebook is in the course directory; a folder is an assignment."""
-    deeper = path.parent.name == "deeper"
-    return Path("source", path.stem if deeper else f"lesson_{path.name[:2]}", path.name)
+def folder_of(path: Path) -> str:
+    """Return the folder of a notebook's assignment."""
+    return path.stem if path.parent.name == "deeper" else f"lesson_{path.name[:2]}"
 
 
 def main(lesson: str = "") -> None:
     for path in of_number(lesson, lesson_files()):
         copy = nbgrader_copy(nbformat.read(path, as_version=4))
         if any("nbgrader" in cell.metadata for cell in copy.cells):
-            place = COURSE / place_in_source(path)
+            place = COURSE / "source" / folder_of(path) / path.name
             place.parent.mkdir(parents=True, exist_ok=True)
             nbformat.write(copy, place)
             print(place)

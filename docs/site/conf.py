@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx.ext.mathjax",
     "tools.site_docstrings",
+    "tools.site_language",
     "tools.site_pages",
 ]
 

@@ -7,7 +7,7 @@ walks on at random.
 
 import pytest
 
-from tests.explorables.looks import DRIVEN, faults
+from tests.explorables.looks import DRIVEN, LOOK, faults
 from tests.explorables.stills import as_stored, one_of_each_kind, stills
 
 SCREEN = 620
@@ -33,6 +33,12 @@ def grown(found: list[dict]) -> list[int]:
     """The heights to which Play lets it grow, so that what is below jumps."""
     played = [one["height"] for one in found if one["state"].startswith(("opening", "tick"))]
     return [height for height in played if height > played[0]]
+
+
+@pytest.mark.everything
+@pytest.mark.parametrize("name", stills())
+def test_as_it_opens_it_is_read_on_the_narrowest_phone(name, show):
+    assert faults([{"state": "opening", **open_still(name, show, 320).read(LOOK)}]) == {}
 
 
 @pytest.mark.release

@@ -2,6 +2,7 @@
 // button that saves the picture, the picture itself, and one sentence with its numbers.
 
 import { element, set, textWidth } from "./draw.js";
+import { markGerman } from "./german.js";
 import { leaveButtons, takeState } from "./leave.js";
 import { STYLE } from "./style.js";
 
@@ -166,6 +167,7 @@ function show(page, drawn) {
   set(page.title, { text: title });
   set(page.said, { text: said });
   for (const update of page.updates) update();
+  markGerman(page);
   if (page.waits && !page.came) keepRoom(page);
   else keepHigh(page, longest);
   set(page.svg, { "aria-label": title });

@@ -42,11 +42,11 @@ function lookOfChoice({ logits, state, at, token }) {
   const { model, heated, filtered, final } = stages;
   const cutBy = (id) => (final[id] || !heated[id] ? "" : filtered[id] ? "top-p" : "top-k");
   const rows = shown.map((id) => ({ id, word: token(id), cut: greedy ? "" : cutBy(id) }));
-  const ofModel = { name: "the model", values: model, fill: "var(--key)" };
+  const ofModel = { name: "the model", short: "model", values: model, fill: "var(--key)" };
   const columns = greedy ? [ofModel] : [
     ofModel,
-    { name: `temperature ${state.temperature}`, values: heated, fill: "var(--query)" },
-    { name: "drawn from", values: final, fill: "var(--value)" }];
+    { name: `temperature ${state.temperature}`, short: `÷ ${state.temperature}`, values: heated, fill: "var(--query)" },
+    { name: "drawn from", short: "drawn", values: final, fill: "var(--value)" }];
   return { ...stages, greedy, rows, columns, cutBy, state };
 }
 
@@ -91,7 +91,7 @@ function drawStages(group, { rows, columns, chosen, model }, width) {
   put.rect(group, "chosen", [at], () =>
     ({ x: 0, y: top(at) - 1, width, height: high - 1, rx: 6, class: "box" }));
   put.text(group, "titles", columns, (column, c) => [
-    low ? column.name.replace("temperature", "÷") : column.name, name + c * wide, 12, "small",
+    low ? column.short : column.name, name + c * wide, 12, "small",
   ], (_, c) => c);
   put.text(group, "words", all, ({ id, word }, i) => [
     (id === chosen ? "▶ " : "") + fitted(word, name - (id === chosen ? 28 : 10)), name - 8,

@@ -1,7 +1,7 @@
 // A small model as wires: each path from one part to another is an edge that can be cut.
 
 import { circuitOf, edgeName, readCut } from "./circuit_pass.js";
-import { choosable, layer, pen, put, told } from "../../explorables/web/draw.js";
+import { choosable, layer, pen, put, textWidth, told } from "../../explorables/web/draw.js";
 import { frame, remembered } from "../../explorables/web/frame.js";
 import { likeliest, logSoftmax } from "../../explorables/web/generation.js";
 import { inPieces } from "../../explorables/web/in_pieces.js";
@@ -151,13 +151,14 @@ function circuitPlan({ edges, heads }, width) {
   for (const [i, name] of names.entries()) {
     const letters = heads.includes(name) ? [".q", ".k", ".v"] : [""];
     const high = Math.max(28, ROW * letters.length), x = 2 + i * step;
-    parts.set(name, { x, y: top, width: wide, height: high, down: x + wide / 2 });
+    const own = name === "logits" ? Math.max(wide, Math.min(48, step + 4)) : wide;
+    parts.set(name, { x, y: top, width: own, height: high, down: x + own / 2 });
     letters.forEach((letter, k) => rows.set(name + letter,
       { end: x, y: top + high / 2 + ROW * (k - (letters.length - 1) / 2), letter }));
     top += high + 10;
   }
   const at = ({ sender, receiver }) => ({ x: parts.get(sender).down, y: rows.get(receiver).y });
-  return { parts, rows, at, heads, step, high: top - 10, edges, roomy: width >= 560 };
+  return { parts, rows, at, heads, step, high: top - 10, edges, width, roomy: width >= 560 };
 }
 
 const colorOf = (receiver) => `var(${READS[receiver.split(".")[2]]?.[1] ?? "--ink"})`;
@@ -205,18 +206,22 @@ function edgeTold(edge) {
 }
 
 // Boxes with names; in a head's box, where it looks in the first row, and a letter for each line.
-function drawParts(group, { heads, now, all }, { parts, rows, roomy }) {
+function drawParts(group, { heads, now, all }, { parts, rows, roomy, width: end }) {
   const names = [...parts.keys()], weights = (now ?? all)?.weights;
   put.rect(group, "boxes", names, (name) => {
     const { down, ...box } = parts.get(name);
     return { ...box, rx: 8, class: "box" };
   }, String);
-  put.text(group, "names", names, (name) => {
+  const lines = names.flatMap((name) => {
     const { x, y, width, height, down } = parts.get(name), head = heads.includes(name);
-    const inside = !head && (roomy || name === "logits");
-    return { text: head ? `head ${name}` : name, x: inside ? down : x + width + 8,
-      y: y + height / 2 + 5, class: inside ? "middle strong size-13" : "strong size-13" };
-  }, String);
+    const inside = !head && (roomy || name === "logits"), text = head ? `head ${name}` : name;
+    const cut = !inside && x + width + 8 + textWidth(text, 13, 600) > end;
+    return (cut ? text.split(" ") : [text]).map((line, k, all) => ({ key: `${name} ${k}`,
+      text: line, x: inside ? down : x + width + 8,
+      y: y + height / 2 + 5 + 16 * (k - (all.length - 1) / 2),
+      class: inside ? "middle strong size-13" : "strong size-13" }));
+  });
+  put.text(group, "names", lines);
   const maps = !weights ? [] : heads.flatMap((name) => {
     const { x, y, width, height } = parts.get(name), side = Math.min(height - 4, width - 18);
     const corner = [x + 16 + (width - 18 - side) / 2, y + (height - side) / 2];
@@ -237,17 +242,19 @@ function drawRight(group, { edges, cut, all, beside, left, alone, chance }, { x,
     [`the circuit’s ${n - m} alone`, `the other ${m} alone`];
   const rows = [[`all ${n} edges`, all], ...(m ? [[names[0], left], [names[1], alone]] : [])]
     .filter(([, result]) => result);
-  const top = (i) => y + i * 36, long = ({ right, count }) => (right / count) * (end - x);
+  const low = end - x < 330 ? 16 : 0; // then the numbers have a line of their own
+  const top = (i) => y + i * (36 + low), bar = (i) => top(i) + 17 + low;
+  const long = ({ right, count }) => (right / count) * (end - x);
   put.text(group, "labels", rows, ([name], i) => [name, x, top(i) + 12, "size-13"]);
   put.rect(group, "rooms", rows, (_, i) =>
-    ({ x, y: top(i) + 17, width: end - x, height: 10, rx: 3, fill: "var(--none)" }));
+    ({ x, y: bar(i), width: end - x, height: 10, rx: 3, fill: "var(--none)" }));
   put.rect(group, "bars", rows, ([name, result], i) => ({
-    x, y: top(i) + 17, width: Math.max(1, long(result)), height: 10, rx: 3,
+    x, y: bar(i), width: Math.max(1, long(result)), height: 10, rx: 3,
     fill: i === 2 ? "var(--minus)" : "var(--plus)", ...told(`${name}: ${rightAndLoss(result)}`) }));
   put.label(group, "numbers", rows, ([, result], i) =>
-    [rightAndLoss(result), end, top(i) + 12, "number end"]);
+    [rightAndLoss(result), end, top(i) + 12 + low, "number end"]);
   put.path(group, "chance", rows.length ? [0] : [], () => ({
-    d: rows.map((_, i) => `M${x + chance * (end - x)} ${top(i) + 14}v16`).join(""),
+    d: rows.map((_, i) => `M${x + chance * (end - x)} ${bar(i) - 3}v16`).join(""),
     ...pen("--ink", 1, "3 3") }), String);
   put.text(group, "chance name", rows.length ? [0] : [], () =>
     ["chance", x + chance * (end - x) + 4, top(rows.length) + 6, "small"], String);

@@ -135,11 +135,18 @@ function drawLawPoints(group, { own, map, law }, x, y, page) {
       spend: step(6 * point[1] * point[2], map.C, 40) })) }), (_, i) => `${own.name}${i}`);
   const crowded = ([, N, D]) => own.points.some(([, other, read]) =>
     read === D && other > N && x(other) - x(N) < 70); // then the name goes to the left
-  put.label(group, "names", law ? own.points : [], (point) => [
-    point[0], crowded(point) ? x(point[1]) - 9 :
-      Math.max(x(point[1]), x(10 ** map.N[0]) + textWidth(point[0], 12) / 2),
-    y(point[2]) + (crowded(point) ? 4 : 19),
-    crowded(point) ? "size-12 halo end" : "size-12 halo middle"], ([name]) => name);
+  const names = [];
+  for (const point of law ? own.points : []) {
+    const [key, N, D] = point, half = textWidth(key, 12) / 2;
+    const middle = Math.max(x(N), x(10 ** map.N[0]) + half);
+    const [left, right] = [x(N) - 9 - half, x(N) + 7 + half];
+    const places = crowded(point) ? [[left, 4]] : [[middle, 19], [middle, -9], [right, 4]];
+    const all = places.map(([middle, low]) => ({ key, half, middle, low: y(D) + low }));
+    names.push(all.find((one) => !names.some((other) => Math.abs(other.low - one.low) < 12 &&
+      Math.abs(other.middle - one.middle) < other.half + half)) ?? all[0]);
+  }
+  put.label(group, "names", names, ({ key, middle, low }) =>
+    [key, middle, low, "size-12 halo middle"]);
 }
 
 // The loss that the budget reaches with each size: a valley, and your place in it.

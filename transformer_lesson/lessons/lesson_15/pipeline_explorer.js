@@ -2,7 +2,8 @@
 // hatching while a device waits. In a pipeline, a device has some of the layers, and the parts of a
 // batch go through all devices; with experts, it has some experts, and tokens go to theirs.
 
-import { countOf, inkOn, layer, pen, put, set, told } from "../../explorables/web/draw.js";
+import { countOf, inkOn, layer, pen, put, set, told,
+  wrapped } from "../../explorables/web/draw.js";
 import { frame, shownWhile } from "../../explorables/web/frame.js";
 
 const PASS_LENGTH = { forward: 1, backward: 2 }; // steps, as in training/pipeline.py
@@ -122,8 +123,7 @@ function drawPipeline(state, page) {
   drawRowNames(layer(svg, "rows"), work, state, place);
   const bottom = place.y(work.rows.length - 1) + high + 4;
   drawClock(layer(svg, "clock"), work, bottom, place);
-  drawKinds(layer(svg, "kinds"), state, bottom + 26, place);
-  set(svg, { width, height: bottom + 46 });
+  set(svg, { width, height: drawKinds(layer(svg, "kinds"), state, bottom + 26, place) + 8 });
   return state.view === "pipeline" ? pipelineFacts(work, state) : expertFacts(work, state);
 }
 
@@ -187,17 +187,20 @@ function drawClock(group, { end }, bottom, { x, y, time, left, right }) {
   ]);
 }
 
-function drawKinds(group, { view }, y, { left }) {
+// What the colors mean; returns where it ends.
+function drawKinds(group, { view }, y, { left, right }) {
   const waits = ["waits", null], kinds = view === "experts" ? [["a token", "--key"], waits] :
     [["forward", "--key"], ["backward, twice as long", "--query"], waits];
-  const starts = kinds.map((_, i) => left + kinds.slice(0, i)
-    .reduce((sum, [text]) => sum + 34 + 6.3 * text.length, 0));
+  const { places, bottom } = wrapped(kinds.map(([text]) => 22 + 6.3 * text.length),
+    { x: left, y, width: right - left, high: 12, gap: 12, between: 8 });
   put.path(group, "marks", kinds, ([, color], i) => ({
-    d: color ? `M${starts[i]} ${y}h16v12h-16z` : hatching(starts[i], y, 16, 12), class: "still",
+    d: color ? `M${places[i].x} ${places[i].y}h16v12h-16z` :
+      hatching(places[i].x, places[i].y, 16, 12), class: "still",
     fill: color ? `var(${color})` : "none", stroke: color ? null : "var(--soft)",
   }), ([text]) => text);
   put.text(group, "words", kinds, ([text], i) =>
-    [text, starts[i] + 22, y + 10, "small"], ([text]) => text);
+    [text, places[i].x + 22, places[i].y + 10, "small"], ([text]) => text);
+  return bottom;
 }
 
 const percentOf = (share) => `${Math.round(100 * share)} %`;

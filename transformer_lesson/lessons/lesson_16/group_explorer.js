@@ -1,8 +1,8 @@
 // A group of answers to one prompt: their rewards, what each is worth compared with the others, and
 // how one step of GRPO changes the probabilities of their tokens.
 
-import { choosable, fitted, fixed, layer, pen, put, signed, textWidth,
-  told } from "../../explorables/web/draw.js";
+import { choosable, fitted, fixed, layer, pen, put, signed, textWidth, told,
+  wrapped } from "../../explorables/web/draw.js";
 import { frame, shownWhile } from "../../explorables/web/frame.js";
 import { softmax } from "../../explorables/web/generation.js";
 
@@ -83,8 +83,11 @@ function groupNow(state) {
 function drawGroup(state, page) {
   if (state.missing) return state.missing;
   const { svg, width } = page, now = groupNow(state), beside = width >= 640;
-  const place = { width, beside, high: beside ? 29 : 54, top: beside ? 62 : 78,
-    left: beside ? width - 318 : 0, tokens: beside ? width - 330 : width };
+  const tokens = beside ? width - 330 : width;
+  const [asked, more] = [[{ words: now.wanted }], now.rows].map((all) => // pixels of further lines
+    Math.max(...all.map((one) => answerPlaces(one, { tokens }).at(-1).down)));
+  const place = { width, beside, tokens, asked, more, high: (beside ? 29 : 54) + more,
+    top: (beside ? 62 : 78) + asked, left: beside ? width - 318 : 0 };
   drawAsked(layer(svg, "asked"), now, place);
   drawGroupAnswers(layer(svg, "answers"), now, place, page);
   drawWorth(layer(svg, "worth"), now, place, page, state);
@@ -100,28 +103,25 @@ function drawAsked(group, { group: { source }, wanted }, place) {
   const places = answerPlaces({ words: wanted }, place), { beside, left } = place;
   const asked = beside ? "to translate:" : "given:", after = textWidth(asked, 12) + 7;
   const lines = [[asked, 0, 12], [fitted(source, place.width - after, 13, 600), after, 12],
-    ["The verifier asks of each answer:", left, beside ? 12 : 58],
-    ["is it the one in dashes, word for word?", left, beside ? 36 : 72]];
+    ["The verifier asks of each answer:", left, beside ? 12 : 58 + place.asked],
+    ["is it the one in dashes, word for word?", left, beside ? 36 : 72 + place.asked]];
   put.text(group, "lines", lines, ([text, x, y], i) =>
     [text, x, y, i === 1 ? "size-13 strong" : "small"]);
   const boxes = wanted.map((word, n) => ({ word, n, ...places[n] }));
-  put.box(group, "boxes", boxes, ({ x, wide, word, n, small }) => ({
-    x, y: 22, width: wide, height: 20, rx: 5, ...pen("--soft", 1, "4 3"), "pointer-events": "all",
-    class: null, word, font: small ? "size-12" : "size-13",
+  put.box(group, "boxes", boxes, ({ x, down, wide, word, n, small }) => ({
+    x, y: 22 + down, width: wide, height: 20, rx: 5, ...pen("--soft", 1, "4 3"),
+    "pointer-events": "all", class: null, word, font: small ? "size-12" : "size-13",
     ...told(`the right answer, word ${n + 1}: “${word}”`) }), "n");
 }
 
-// Positions of the tokens of an answer: boxes as wide as their words, closer where room is short.
+// Positions of the tokens of an answer: boxes as wide as their words, closer where room is short, and
+// where that is not enough, in lines, each as far `down` as the pixels say.
 function answerPlaces({ words }, { tokens }) {
   const wide = (size, room) => words.map((word) => Math.max(24, textWidth(word, size) + room));
   const total = (sizes) => sizes.reduce((a, b) => a + b + 3);
   const roomy = wide(13, 12), sizes = total(roomy) <= tokens ? roomy : wide(12, 5);
-  let x = 0;
-  return sizes.map((size) => {
-    const place = { x, wide: size, small: sizes !== roomy };
-    x += size + 3;
-    return place;
-  });
+  const { places } = wrapped(sizes, { x: 0, y: 0, width: tokens, high: 20, gap: 3, between: 10 });
+  return places.map(({ x, y, width }) => ({ x, down: y, wide: width, small: sizes !== roomy }));
 }
 
 // The answers, token by token; below each token its probability as a bar, and after the step a mark
@@ -130,7 +130,8 @@ function drawGroupAnswers(group, now, place, page) {
   const { rows, shown, row, token, stage } = now, chosenAt = row.at[token];
   const all = shown.flatMap((one) => answerPlaces(one, place).map((box, n) => ({
     ...box, key: `${one.i}.${n}`, i: one.i, n, word: one.words[n], p: one.p[n], q: one.q[n],
-    at: one.at[n], y: place.top + one.i * place.high, leaves: stage < 3 && one.leaves === n })));
+    y: place.top + one.i * place.high + box.down, at: one.at[n],
+    leaves: stage < 3 && one.leaves === n })));
   drawWays(layer(group, "lanes"), all, rows.slice(shown.length), place);
   const change = ({ p, q }) => (stage < 4 ? 0 : Math.max(-0.4, Math.min(0.4, 1.6 * (q - p))));
   const links = ({ at }) => `context${at}`;
@@ -176,8 +177,8 @@ function tokenTells({ i, n, word, p, q, leaves }, { rows, stage }) {
 // Beside each answer, or below it: its reward, a button that flips it; its advantage; and the
 // probability of the whole answer.
 function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt }) {
-  const { beside, left, high, top } = place;
-  const low = beside ? 0 : 27, y = ({ i }) => top + i * high + low;
+  const { beside, left, high, top, width } = place;
+  const low = beside ? 0 : 27 + place.more, y = ({ i }) => top + i * high + low;
   const columns = [[["● drawn   ▲ expected", left + 68]], [["reward", left + 14]],
     [["reward", left + 14], ["advantage", left + 108]]];
   const heads = beside ? [...columns[Math.min(stage, 3) - 1], ["probability", left + 252]] : [];
@@ -193,16 +194,17 @@ function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt
     x: left, y: y(one), width: 28, height: 22, rx: 6, word: one.reward ? "✓" : "✗", font: "strong",
     ...choosable(`answer ${one.i + 1}, reward ${one.reward}${one.turned ? ", flipped" : ""}`,
       one.turned, turn(one.i)) }), "i");
-  const middle = left + 88, scale = 15;
+  const [middle, scale, number] = beside ? [left + 88, 15, left + 168] : [70, 12, 140];
   put.rect(group, "advantages", worth, (one) => ({
     x: Math.min(middle, middle + scale * one.advantage), y: y(one) + 4, height: 14,
     width: Math.max(1, scale * Math.abs(one.advantage)),
     fill: `var(${one.advantage < 0 ? "--minus" : "--plus"})`,
     ...told(`answer ${one.i + 1}, advantage ${advantageWords(one.advantage)}`) }), "i");
   put.label(group, "numbers", worth, (one) =>
-    [advantageWords(one.advantage), left + 168, y(one) + 15, "number end"], "i");
+    [advantageWords(one.advantage), number, y(one) + 15, "number end"], "i");
   put.text(group, "whole", shown, (one) => [
-    groupWholeWords(one, stage), left + 252, y(one) + 15, "number middle",
+    groupWholeWords(one, stage), beside ? left + 252 : width, y(one) + 15,
+    `number ${beside ? "middle" : "end"}`,
     told(`answer ${one.i + 1} as a whole: ${groupWholeWords(one, stage)}`)], "i");
 }
 

@@ -1,6 +1,6 @@
 // The whole model at a glance: words in, encoder, decoder, and the word that comes next.
 
-import { choosable, fitted, layer, pen, put, textLines, textWidth, told, wrapped } from "./draw.js";
+import { choosable, fitted, layer, pen, put, textLines, textWidth, told } from "./draw.js";
 import { firstLargest } from "./ranking.js";
 
 const STAGE = { word: 34, answer: 66, unit: 88, large: 28, blocks: 3 };
@@ -71,8 +71,8 @@ function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) 
   const margin = wide ? 72 : 58, sizes = words.map(chipWidth);
   const free = width - margin - sizes.reduce((a, b) => a + b + 6, 0);
   const more = Math.max(0, Math.min(34, free / words.length));
-  const { places, bottom } = wrapped(sizes.map((size) => Math.min(size + more, width - margin)),
-    { x: x + margin, y, width: width - margin, high: STAGE.word, gap: 6 });
+  const { places, xs, bottom } = inOrder(sizes.map((size) => size + more),
+    { x: x + margin, y, width: width - margin });
   const own = sublayers.filter((one) => one.lane === lane && one.block !== null), top = bottom + 12;
   const numbers = [...new Set(own.map(({ block }) => block))], shown = numbers.slice(-STAGE.blocks);
   const tall = shown.length > 2 ? (high * 2) / shown.length : high, crosses = lane === "written";
@@ -83,8 +83,26 @@ function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) 
       looks: own.find((one) => one.block === block && one.kind === "self_attention") };
   });
   return { ...stack, lane, x, width, y: top, places, blocks, n: numbers.length, height: 12 +
-    tall * shown.length, bottom: top + 12 + tall * shown.length, margin,
-    xs: places.map((place) => place.x + place.width / 2) };
+    tall * shown.length, bottom: top + 12 + tall * shown.length, margin, xs };
+}
+
+// Words side by side, or, where they are too wide for that, in two to four rows by turns: from left
+// to right they are in their order, and each has a place of its own for the line below it.
+function inOrder(sizes, { x, y, width, gap = 6 }) {
+  const n = sizes.length, high = STAGE.word, all = sizes.reduce((a, b) => a + b + gap, -gap);
+  const most = all <= width ? width : width / 3, wides = sizes.map((size) => Math.min(size, most));
+  const step = (width - (wides[0] + wides.at(-1)) / 2) / Math.max(1, n - 1);
+  const fits = (rows) => Math.max(...wides) <= rows * step - gap;
+  const rows = all <= width ? 1 : [2, 3].find(fits) ?? 4, room = rows * step - gap;
+  let left = x;
+  const places = wides.map((wide, i) => {
+    const own = rows > 1 ? Math.min(wide, room) : wide;
+    const from = rows > 1 ? x + wides[0] / 2 + step * i - own / 2 : left;
+    left += wide + gap;
+    return { x: from, y: y + (i % rows) * (high + gap), width: own, height: high };
+  });
+  return { places, xs: places.map((place) => place.x + place.width / 2),
+    bottom: y + Math.min(n, rows) * (high + gap) - gap };
 }
 
 // Encoder and decoder with their blocks: thin lines from word to word, as strong as the attention;

@@ -88,9 +88,9 @@ def other_order(ids: Tensor, weights: dict) -> Tensor:
     return ids
 
 
-def gradients(names: dict) -> dict[str, float]:
+def gradients(names: dict, seed: int = 0) -> dict[str, float]:
     """Return, by name, the length of each weight's gradient before the first step."""
-    weights, ids = start(names)
+    weights, ids = start(names, seed)
     names["shifted_loss"](names["logits_of"](ids, weights), ids, names["PAD"]).backward()
     return {
         name: 0.0 if weight.grad is None else float(weight.grad.norm())

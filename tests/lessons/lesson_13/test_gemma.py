@@ -83,6 +83,10 @@ def test_a_narrow_block_sees_only_its_window(model):
         model(ids)
     weights = run["decoder.2.self_attention.weights"]
     assert (weights > 0).sum(-1).max() == 3
+    with gemma.narrowed(model, (2,), 3, sinks=1), record(model) as run:
+        model(ids)
+    seen = run["decoder.2.self_attention.weights"] > 0
+    assert seen[..., 0].all() and (seen[..., 1:].sum(-1).max(), seen.sum(-1).max()) == (3, 4)
 
 
 @torch.no_grad()

@@ -21,6 +21,7 @@ from transformer_lesson.lessons.lesson_14.sick_runs import (
 from transformer_lesson.lessons.lesson_14.symptoms import (
     COSTS,
     HIGHER,
+    IN_TABLE,
     LIKE,
     LOWER,
     cheapest,
@@ -53,6 +54,15 @@ def test_a_program_that_is_run_again_gives_what_is_stored(name, unchecked):
 
 
 @pytest.mark.slow
+def test_a_patient_from_the_tables_last_seed_is_what_is_stored(unchecked):
+    name, seed = "mask added", IN_TABLE[-1]
+    for probe, number in measured(name, seed).items():
+        low, high = limits(probe, seed)
+        now = LIKE if low <= number <= high else HIGHER if number > high else LOWER
+        assert now == said(probe, name, seed), (probe, number)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [5, *(pytest.param(n, marks=EVERYTHING) for n in (2, 7, 10))])
 def test_another_seed_ends_where_it_is_stored(seed, unchecked):
     run, kept = trained(HEALTHY, seed), stored()[HEALTHY]
@@ -72,6 +82,8 @@ def test_no_probe_finds_anything_in_the_healthy_case():
 
 def test_everything_is_stored_and_no_outcome_hangs_on_a_last_digit():
     assert set(stored()) == {HEALTHY, *FAULTS}
+    for name in (HEALTHY, *PATIENTS):
+        assert [set(one) for one in stored()[name]["more seeds"]] == 2 * [set(MEASURES)]
     for name in SUSPECTS:
         assert set(stored()[name]["probes"]) == set(MEASURES)
         for probe, measure in MEASURES.items():

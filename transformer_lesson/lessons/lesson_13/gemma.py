@@ -22,7 +22,7 @@ from transformer_lesson.interpretability.head_scores import induction_score
 from transformer_lesson.intervals import student
 from transformer_lesson.model.feed_forward import ACTIVATIONS
 from transformer_lesson.model.hooks import record
-from transformer_lesson.model.masks import causal_mask, sink_mask, window_mask
+from transformer_lesson.model.masks import causal_mask, sink_mask
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 from transformer_lesson.stored import read_stored
 from transformer_lesson.text.tokenizers import Tokenizer
@@ -79,12 +79,21 @@ def windows(
 
 
 @contextmanager
-def narrowed(model: DecoderOnlyTransformer, layers: tuple[int, ...], window: int) -> Iterator[None]:
-    """Give some blocks a window, and leave the others as they are."""
+def narrowed(
+    model: DecoderOnlyTransformer, layers: tuple[int, ...], window: int, sinks: int = 0
+) -> Iterator[None]:
+    """Give some blocks a window, and leave the others as they are.
+
+    Args:
+        model: of Gemma's kind.
+        layers: the blocks.
+        window: how many tokens these see, their own included.
+        sinks: so many tokens at the beginning stay visible, too.
+    """
 
     def exchange(_: nn.Module, inputs: tuple) -> tuple:
         x, _, *rest = inputs
-        return x, window_mask(x.size(1), window), *rest
+        return x, sink_mask(x.size(1), window, sinks), *rest
 
     with ExitStack() as stack:
         for i in layers:

@@ -71,6 +71,7 @@ def measure_copies(found, model, text, other) -> None:
     ways = {gemma.AS_IT_IS: lambda: gemma.ExitStack()}
     for i in (5, 11, 17, 4, 10, 16):
         ways[f"block {i}: window 16"] = lambda i=i: gemma.narrowed(model, (i,), 16)
+        ways[f"block {i}: window 16 and <bos>"] = lambda i=i: gemma.narrowed(model, (i,), 16, 1)
     others = Random(13).sample([*combinations(ranked[8:], 2)], PAIRS)
     for pair in (ranked[:1], ranked[1:2], ranked[:2], *others):
         name = " and ".join(f"{i}.{h}" for i, h in pair)

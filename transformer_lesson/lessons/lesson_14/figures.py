@@ -9,7 +9,15 @@ from matplotlib.colors import ListedColormap
 from transformer_lesson.figures.plots import Figure, draw_matrix, figure
 from transformer_lesson.lessons.lesson_14.probes import MEASURES
 from transformer_lesson.lessons.lesson_14.sick_runs import CASES, FAULTS, HEALTHY, PATIENTS
-from transformer_lesson.lessons.lesson_14.symptoms import HIGHER, LIKE, LOWER, limits, said, stored
+from transformer_lesson.lessons.lesson_14.symptoms import (
+    HIGHER,
+    IN_TABLE,
+    LIKE,
+    LOWER,
+    limits,
+    stored,
+    unhealthy,
+)
 
 KINDS = ("model", "data", "optimization", "evaluation", "decoding")
 SHADES = {LIKE: "#ffffff", LOWER: "#b5d6ea", HIGHER: "#f7cda8", HEALTHY: "#e6e6e6"}
@@ -21,18 +29,31 @@ def by_kind() -> list[str]:
 
 
 def seen() -> dict[str, list[str]]:
-    """Return, for each probe, the patients whose number differs from the healthy one.
+    """Return, for each probe, the patients whose number differs from the healthy one, in each seed.
 
     Probes that see the same kinds of patients stand side by side, blind ones last.
     """
     rows = by_kind()
-    sees = {probe: [one for one in rows if said(probe, one) != LIKE] for probe in MEASURES}
+    sees = {
+        probe: [one for one in rows if _seeds(probe, one) == len(IN_TABLE)] for probe in MEASURES
+    }
 
     def place(probe: str) -> float:
         found = [rows.index(one) for one in sees[probe]]
         return sum(found) / len(found) if found else math.inf
 
     return {probe: sees[probe] for probe in sorted(sees, key=place)}
+
+
+def _seeds(probe: str, patient: str) -> int:
+    """Return from how many seeds a probe sees a patient."""
+    return len(unhealthy(probe, patient))
+
+
+def sometimes() -> dict[tuple[str, str], int]:
+    """Return the patients that a probe sees from some seeds only, and from how many."""
+    pairs = {(probe, one): _seeds(probe, one) for probe in MEASURES for one in by_kind()}
+    return {pair: count for pair, count in pairs.items() if 0 < count < len(IN_TABLE)}
 
 
 def healthy_limits(probe: str) -> str:
@@ -48,32 +69,26 @@ def healthy_limits(probe: str) -> str:
 def blind_spots(title: str) -> Figure:
     """Return the table: a row for each patient, below the healthy one, a column for each probe.
 
-    A number that differs from the healthy one by more than the probe's limit is shown, shaded by
-    whether it is higher or lower. The healthy row shows the limits.
+    A number that differs from the healthy one by more than the probe's limit, from each seed, is
+    shown as from the first, shaded by whether it is higher or lower. Where seeds disagree, it says
+    from how many of them the number differs. The healthy row shows the limits.
 
     Args:
         title: the claim that the figure supports.
     """
-    sees, rows = seen(), by_kind()
+    sees, rows, few = seen(), by_kind(), sometimes()
     details = [f"{probe}: {', '.join(found) or 'none'}" for probe, found in sees.items()]
-    alt = f"Patients that each probe sees. {'; '.join(details)}."
+    details += [f"{probe}, in {n} of 3 seeds only: {one}" for (probe, one), n in few.items()]
+    alt = f"Patients that each probe sees, from three seeds. {'; '.join(details)}."
     picture, axes = figure(title, alt, 9.5, 4.6)
     levels = list(SHADES)
     table = [[levels.index(HEALTHY)] * len(sees)]
-    table += [[levels.index(said(probe, one)) for probe in sees] for one in rows]
+    table += [[levels.index([*unhealthy(probe, one), LIKE][0]) for probe in sees] for one in rows]
     number_of = {case.guilty: number for number, case in enumerate(CASES, 1)}
     labels = [HEALTHY, *(f"{one} ({number_of[one]})" for one in rows)]
     shades = ListedColormap(list(SHADES.values()))
     draw_matrix(axes, torch.tensor(table), list(sees), labels, numbers=False, cmap=shades)
-    for row, name in enumerate([HEALTHY, *rows]):
-        for column, probe in enumerate(sees):
-            if name == HEALTHY or name in sees[probe]:
-                number = f"{stored()[name]['probes'][probe]:.{MEASURES[probe].digits}f}"
-                if name == HEALTHY:
-                    number = healthy_limits(probe)
-                size = 6 if name == HEALTHY else 7
-                axes.text(column, row, number, ha="center", va="center", fontsize=size,
-                          linespacing=1)  # fmt: skip
+    _write_numbers(axes, sees, [HEALTHY, *rows])
     _name_kinds(axes, rows)
     axes.xaxis.tick_top()
     axes.set_xticks(range(len(sees)), list(sees), rotation=40, ha="left", fontsize=8,
@@ -82,9 +97,30 @@ def blind_spots(title: str) -> Figure:
                 color="#dddddd", lw=0.6)  # fmt: skip
     axes.tick_params(length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
-    axes.set_xlabel("numbers outside the limits in the gray row: orange is higher, blue is lower")
+    axes.set_xlabel(
+        "a number: outside the healthy limits from all three seeds (the first is shown); "
+        "2 of 3: from two of them\norange is higher, blue is lower",
+        fontsize=9,
+    )
     picture.subplots_adjust(left=0.22, right=0.88, top=0.74, bottom=0.08)
     return picture
+
+
+def _write_numbers(axes: Axes, sees: dict[str, list[str]], rows: list[str]) -> None:
+    """Write each probe's healthy limits, the numbers of patients that it sees, or how often."""
+    few = sometimes()
+    for row, name in enumerate(rows):
+        for column, probe in enumerate(sees):
+            size = 6 if name == HEALTHY else 7
+            if name == HEALTHY:
+                words = healthy_limits(probe)
+            elif name in sees[probe]:
+                words = f"{stored()[name]['probes'][probe]:.{MEASURES[probe].digits}f}"
+            elif (probe, name) in few:
+                words = f"{few[probe, name]} of 3"
+            else:
+                continue
+            axes.text(column, row, words, ha="center", va="center", fontsize=size, linespacing=1)
 
 
 def _name_kinds(axes: Axes, rows: list[str]) -> None:

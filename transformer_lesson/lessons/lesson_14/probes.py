@@ -26,7 +26,7 @@ from transformer_lesson.exercises.probing import (
 from transformer_lesson.exercises.program import FUNCTIONS
 from transformer_lesson.lessons.lesson_14.sick_runs import EVALUATED, HEALTHY, Trained, trained
 
-SEED = 1  # of the run from another seed
+FURTHER = 1  # from a run's seed to that of its run from another seed
 WATCHED = (*FUNCTIONS, "attend", "think")
 
 
@@ -95,7 +95,7 @@ def _tokens_of_a_text(sick: Trained, right: Trained) -> float:
 
 def _texts_read(sick: Trained, right: Trained) -> float:
     """Return how many different texts ten training steps read."""
-    (weights, _), names, read = start(sick.names), sick.names, set()
+    (weights, _), names, read = start(sick.names, sick.seed), sick.names, set()
     batch_of = names["batch_of"]
     names["batch_of"] = lambda texts: read.update(map(tuple, texts)) or batch_of(texts)
     try:
@@ -106,26 +106,26 @@ def _texts_read(sick: Trained, right: Trained) -> float:
 
 
 def _same_batch(sick: Trained, right: Trained) -> float:
-    weights, ids = start(sick.names)
+    weights, ids = start(sick.names, sick.seed)
     evaluation = sick.names["evaluate"](weights, sick.names["TEXTS"][::EVERY], len(ids))
-    return evaluation - initial_loss(sick.names)
+    return evaluation - initial_loss(sick.names, sick.seed)
 
 
 def _shortest_gradient(sick: Trained, right: Trained) -> float:
     """Return the length of the shortest matrix gradient before the first step."""
-    lengths = gradients(sick.names | {"batch_of": right.names["batch_of"]})
+    lengths = gradients(sick.names | {"batch_of": right.names["batch_of"]}, sick.seed)
     return min(length for name, length in lengths.items() if "W" in name)
 
 
 def _weights_moved(sick: Trained, right: Trained) -> float:
-    weights, _ = start(sick.names)
+    weights, _ = start(sick.names, sick.seed)
     before = {name: weight.detach().clone() for name, weight in weights.items()}
     sick.names["learn"](weights, sick.names["TEXTS"], 10)
     return sum(not torch.equal(before[name], weight) for name, weight in weights.items())
 
 
 def _two_texts(sick: Trained, right: Trained) -> float:
-    weights, _ = start(sick.names)
+    weights, _ = start(sick.names, sick.seed)
     return sick.names["learn"](weights, sick.names["TEXTS"][:2] * 8, 40)[-1]
 
 
@@ -151,14 +151,14 @@ def _far_back(sick: Trained, right: Trained) -> float:
 def _twice(sick: Trained, right: Trained) -> float:
     runs = []
     for _ in range(2):
-        weights, _ = start(sick.names)
+        weights, _ = start(sick.names, sick.seed)
         runs.append(torch.tensor(sick.names["learn"](weights, sick.names["TEXTS"], 10)))
     return float((runs[0] - runs[1]).abs().max())
 
 
 def _another_seed(sick: Trained, right: Trained) -> float:
-    """Return the evaluation after a run from a seed that no case begins with."""
-    torch.manual_seed(SEED)
+    """Return the evaluation after a run from the next seed."""
+    torch.manual_seed(sick.seed + FURTHER)
     names = sick.names
     weights = names["new_weights"]()
     names["learn"](weights, names["TEXTS"])
@@ -203,7 +203,7 @@ MEASURES = {
         "nats",
         2,
         0.1,
-        lambda sick, _: initial_loss(sick.names),
+        lambda sick, _: initial_loss(sick.names, sick.seed),
     ),
     "leak": Measure(
         1,
@@ -305,12 +305,16 @@ MEASURES = {
 """The clinic's probes by name, cheapest first; each gives one number, unlike a boss's probes."""
 
 
-def measured(name: str = HEALTHY) -> dict[str, float]:
+def measured(name: str = HEALTHY, seed: int = 0) -> dict[str, float]:
     """Return every probe's measurement of a program, by the probe's name.
+
+    Args:
+        name: of the fault.
+        seed: of its run, and of the healthy one that it is compared with.
 
     Raises:
         ValueError: there is no such fault.
     """
-    sick, right = trained(name), trained()
+    sick, right = trained(name, seed), trained(seed=seed)
     with one_thread(), torch.random.fork_rng(devices=[]):
         return {probe: float(one.take(sick, right)) for probe, one in MEASURES.items()}

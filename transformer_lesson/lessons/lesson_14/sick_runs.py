@@ -92,13 +92,14 @@ def wrong_lines(name: str) -> tuple[list[str], list[str]]:
 
 
 class Trained(NamedTuple):
-    """A program after its run: its namespace, trained weights, losses, and output."""
+    """A program after its run: its namespace, trained weights, losses, output, and its seed."""
 
     names: dict
     weights: dict[str, Tensor]
     losses: list[float]
     evaluation: float
     sentences: list[str]
+    seed: int
 
 
 @lru_cache(maxsize=4)
@@ -119,4 +120,4 @@ def trained(name: str = HEALTHY, seed: int = 0) -> Trained:
         losses = names["learn"](weights, names["TEXTS"])
         evaluation = names["evaluate"](weights, names["TEXTS"][::EVALUATED])
         sentences = [names["write"](weights, beginning) for beginning in BEGINNINGS]
-    return Trained(names, weights, losses, evaluation, sentences)
+    return Trained(names, weights, losses, evaluation, sentences, seed)

@@ -16,6 +16,8 @@ from transformer_lesson.stored import read_stored
 
 STORED = Path(__file__).with_name("sick_runs.json")
 LIKE, HIGHER, LOWER = "as healthy", "higher", "lower"
+IN_TABLE = range(3)
+"""Seeds from which all probes were taken, of the healthy program and of the patients."""
 COSTS = {probe: one.cost for probe, one in MEASURES.items()}
 
 
@@ -24,7 +26,8 @@ def stored() -> dict[str, dict]:
     """Return the stored results of the healthy program and of each fault, by name.
 
     Each has `losses` (nats, every second step), `evaluation` (nats), `sentences`, and `probes`,
-    a number for each probe. Four also have `seeds`, the evaluation from seeds 0 to 10, and the
+    a number for each probe. The healthy one and the patients also have `more seeds`, the same
+    numbers from seeds 1 and 2. Four have `seeds`, the evaluation from seeds 0 to 10, and the
     healthy one its number of `idle heads` from each of them.
 
     Raises:
@@ -34,35 +37,41 @@ def stored() -> dict[str, dict]:
 
 
 @cache
-def _measured() -> Mapping[str, Mapping[str, float]]:
+def _measured(seed: int = 0) -> Mapping[str, Mapping[str, float]]:
     """Return each probe's number by program name; cached, so do not change it."""
+    runs = {name: [one["probes"], *one["more seeds"]] for name, one in stored().items()}
     return MappingProxyType(
-        {name: MappingProxyType(one["probes"]) for name, one in stored().items()}
+        {name: MappingProxyType(by_seed[seed]) for name, by_seed in runs.items() if by_seed[seed:]}
     )
 
 
 @cache
-def limits(probe: str) -> tuple[float, float]:
+def limits(probe: str, seed: int = 0) -> tuple[float, float]:
     """Return the lowest and the highest number of a probe that still count as healthy.
 
     A seed alone moves the loss at the end, so a run from another seed is compared with all of the
-    healthy program's runs, from seeds 0 to 10.
+    healthy program's runs, from seeds 0 to 10; other probes with its run from the same seed.
     """
-    healthy = stored()[HEALTHY]
-    runs = healthy["seeds"] if probe == "another seed" else [healthy["probes"][probe]]
+    another = probe == "another seed"
+    runs = stored()[HEALTHY]["seeds"] if another else [_measured(seed)[HEALTHY][probe]]
     return min(runs) - MEASURES[probe].near, max(runs) + MEASURES[probe].near
 
 
-def said(probe: str, fault: str) -> str:
+def said(probe: str, fault: str, seed: int = 0) -> str:
     """Return a probe's outcome for a fault, compared with the healthy program.
 
     Returns:
         "as healthy", "higher" or "lower".
     """
-    value, (low, high) = _measured()[fault][probe], limits(probe)
+    value, (low, high) = _measured(seed)[fault][probe], limits(probe, seed)
     if low <= value <= high:
         return LIKE
     return HIGHER if value > high else LOWER
+
+
+def unhealthy(probe: str, patient: str) -> list[str]:
+    """Return a probe's outcomes that are not healthy, of those from the table's seeds."""
+    return [word for seed in IN_TABLE if (word := said(probe, patient, seed)) != LIKE]
 
 
 def outcomes(suspects: tuple[str, ...] = PATIENTS) -> dict[str, dict[str, str]]:

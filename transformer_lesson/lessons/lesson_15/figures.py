@@ -12,12 +12,14 @@ from transformer_lesson.training.scaling import ScalingLaw
 
 Point = tuple[float, float, str]
 """Operations per byte, operations per second, and a label."""
-LOOKS = {  # one mark for each thing, in every drawing: its style, and where its labels are
-    "feed_forward": ({"marker": "o", "color": COLORS[0]}, (0, -19, "center")),
-    "feed_forward again": ({"marker": "o", "color": COLORS[0]}, (-5, -19, "right")),
-    "from a cache": ({"marker": "o", "color": COLORS[0], "mfc": "none"}, (0, 8, "center")),
-    "attention": ({"marker": "s", "color": COLORS[2], "mfc": "none"}, (8, -12, "left")),
-    "by count": ({"marker": "x", "color": COLORS[2]}, (0, 8, "center")),
+RIGHT, BELOW, ABOVE = (9, 0, "left"), (0, -19, "center"), (0, 8, "center")
+HIGHER, LOWER = (-9, 4, "right"), (-9, -4, "right")  # left of two marks, one just above the other
+LOOKS = {  # one mark for each thing, in every drawing: its style, and where its labels are, in turn
+    "feed_forward": ({"marker": "o", "color": COLORS[0]}, [BELOW]),
+    "feed_forward again": ({"marker": "o", "color": COLORS[0]}, [HIGHER, RIGHT]),
+    "from a cache": ({"marker": "o", "color": COLORS[0], "mfc": "none"}, [ABOVE]),
+    "attention": ({"marker": "s", "color": COLORS[2], "mfc": "none"}, [LOWER, RIGHT]),
+    "by count": ({"marker": "x", "color": COLORS[2]}, [ABOVE]),
 }
 
 
@@ -39,7 +41,7 @@ def under_the_roof(
     """
     drawing, axes = figure(title, alt, 7.0, 3.8)
     edge, lowest = machine.operations / machine.bandwidth, machine.operations
-    across = [0.25, edge, 128]
+    across = [0.45, edge, 128]  # left of it, room for labels
     axes.plot(across, [machine.at(x) / 1e9 for x in across], color=COLORS[1], zorder=1)
     words = {"color": COLORS[1], "fontsize": 9, "ha": "right"}
     axes.text(edge / 2.9, machine.at(edge / 1.9) / 1e9, "memory’s limit", **words)
@@ -47,14 +49,16 @@ def under_the_roof(
     for one, other in pairs:
         axes.plot(one[0:1] + other[0:1], [one[1] / 1e9, other[1] / 1e9], color="#aaaaaa", zorder=1)
     for name, (look, points) in series.items():
-        style, (right, up, side) = LOOKS[look]
+        style, places = LOOKS[look]
         x, y, labels = zip(*points, strict=True)
         lowest = min(lowest, *y)
         y = [one / 1e9 for one in y]
         axes.plot(x, y, ls="none", ms=8, mew=1.6, label=name, **style)
-        for place, label in zip(zip(x, y, strict=True), labels, strict=True):
+        places = [*places, *places[-1:] * len(x)]  # the last is for all that follow, too
+        for *point, label, (right, up, side) in zip(x, y, labels, places, strict=False):
             beside = {"xytext": (right, up), "textcoords": "offset points", "fontsize": 9}
-            axes.annotate(label, place, ha=side, va="center", linespacing=1.0, **beside)
+            beside |= {"color": style["color"], "linespacing": 1.0}
+            axes.annotate(label, point, ha=side, va="center", **beside)
     axes.set(xscale="log", yscale="log", xlim=(0.22, 140))
     axes.set(xlabel="operations per byte (log)", ylabel="billion operations a second (log)")
     axes.set(xticks=[0.5, 1, 2, 4, 8, 16, 32, 64], yticks=[1, 2, 5, 10, 20, 50, 100, 200, 500])
@@ -83,7 +87,7 @@ def exponents_compared(
         new: of a larger model on as much text, which no law was fitted to.
     """
     drawing, (near, far) = figure(title, alt, 8.4, 3.3, columns=2)
-    drawing.subplots_adjust(right=0.87, wspace=0.25)
+    drawing.subplots_adjust(right=0.84, wspace=0.25)
     size, tokens, first = new[0].size, runs[0].tokens, min(run.size for run in runs)
     for axes, last in ((near, 1.15 * size), (far, 1e10)):
         across = [first * (last / first) ** (step / 60) for step in range(61)]
@@ -96,11 +100,10 @@ def exponents_compared(
     for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
         beside = {"xytext": (6, 0), "textcoords": "offset points", "fontsize": 9}
         far.annotate(
-            f"alpha {alpha:g}\nE {law.E:.1f}",
+            f"alpha {alpha:g}, E {law.E:.1f}".replace("-", "−"),
             (1e10, law.loss(1e10, tokens)),
             color=color,
             va="center",
-            linespacing=1.0,
             annotation_clip=False,
             **beside,
         )
@@ -111,7 +114,7 @@ def exponents_compared(
     near.xaxis.set_minor_formatter("")
     near.set(ylabel="nats per character")
     near.set_title("near the runs", fontsize=9)
-    far.set(ylim=(0.6, None), xticks=[1e4, 1e6, 1e8, 1e10])
+    far.set(ylim=(0.4, None), xticks=[1e4, 1e6, 1e8, 1e10])
     far.xaxis.set_minor_locator(NullLocator())
     far.set_title(f"far beyond, still {tokens:,} characters (E: endless text)", fontsize=9)
     return drawing

@@ -50,25 +50,32 @@ def _without_wenn(one: dict) -> list[float]:
     return [share for kind, share in one["others"].items() if kind != "wenn"]
 
 
-def sharpened(ks: Sequence[int], curves: Mapping[str, Sequence[float]]) -> Figure:
+def sharpened(ks: Sequence[int], curves: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """Return pass@k over k, a line for each of three models, the control dashed.
 
     Args:
         ks: numbers of draws.
-        curves: pass@k by model: after rewards, before, and before without smoothing.
+        curves: pass@k by model, and the lower and upper ends of its interval: after rewards,
+            before, and before without smoothing.
     """
     title = "What 64 draws could do before, one draw does now"
-    told = [f"{name}: from {line[0]:.2f} up to {line[-1]:.2f}" for name, line in curves.items()]
-    alt = f"pass@k over k from {ks[0]} to {ks[-1]}. {'; '.join(told)}."
+    told = [
+        f"{name}: from {line[0]:.2f} ({low[0]:.2f} to {high[0]:.2f}) up to {line[-1]:.2f} "
+        f"({low[-1]:.2f} to {high[-1]:.2f})"
+        for name, (line, low, high) in curves.items()
+    ]
+    alt = f"pass@k over k from {ks[0]} to {ks[-1]}, with 95 % intervals. {'; '.join(told)}."
     picture, axes = figure(title, alt)
-    for i, ((name, shares), dashes) in enumerate(
+    for i, ((name, (line, low, high)), dashes) in enumerate(
         zip(curves.items(), ("-", "-", "--"), strict=True)
     ):
-        axes.plot(ks, shares, f"o{dashes}", color=COLORS[min(i, 1)], label=name, markersize=4)
+        color = COLORS[min(i, 1)]
+        axes.plot(ks, line, f"o{dashes}", color=color, label=name, markersize=4)
+        axes.fill_between(ks, low, high, color=color, alpha=0.15, linewidth=0)
     axes.set(xlabel="k, draws (log)", ylabel="pass@k", xscale="log", ylim=(0, 1.03))
     axes.set_xticks(ks, ks)
     axes.minorticks_off()
-    axes.legend()
+    axes.legend(title="bands: 95 %, over sentences", title_fontsize=9)
     return picture
 
 
@@ -136,7 +143,7 @@ def orders_left(runs: Sequence[dict]) -> Figure:
         name: span([run[way][step]["subject first"] for run in runs])
         for name, (way, step) in ways.items()
     }
-    title = "Paid for either order, the model keeps one; shown both, it keeps both"
+    title = "Rewarded for either order, right draws lose one; shown both, they keep both"
     alt = (
         "Of the right draws, the share with the subject first, over the share of draws that are "
         f"right; three seeds. Before: {ends['before']}. After 20 steps of rewards: "

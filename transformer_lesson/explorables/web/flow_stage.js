@@ -92,11 +92,12 @@ function inOrder(sizes, { x, y, width, gap = 6 }) {
   const n = sizes.length, high = STAGE.word, all = sizes.reduce((a, b) => a + b + gap, -gap);
   const most = all <= width ? width : width / 3, wides = sizes.map((size) => Math.min(size, most));
   const step = (width - (wides[0] + wides.at(-1)) / 2) / Math.max(1, n - 1);
-  const fits = (rows) => Math.max(...wides) <= rows * step - gap;
-  const rows = all <= width ? 1 : [2, 3].find(fits) ?? 4, room = rows * step - gap;
+  const fits = (rows) => wides.every((wide, i) =>
+    (wide + (wides[i + rows] ?? 0)) / 2 <= rows * step - gap);
+  const rows = all <= width ? 1 : [2, 3].find(fits) ?? 4;
   let left = x;
   const places = wides.map((wide, i) => {
-    const own = rows > 1 ? Math.min(wide, room) : wide;
+    const own = rows === 4 ? Math.min(wide, 4 * step - gap) : wide;
     const from = rows > 1 ? x + wides[0] / 2 + step * i - own / 2 : left;
     left += wide + gap;
     return { x: from, y: y + (i % rows) * (high + gap), width: own, height: high };

@@ -183,7 +183,7 @@ export function signed(value, largest) {
 
 // The text color on a fill: black if the fill is light, else white. At L* = 49.4 both have a
 // contrast of 4.58:1.
-export const inkOn = (fill) => `lab(from ${fill} calc((49.4 - l) * 100) 0 0)`;
+export const inkOn = (fill) => `lab(from ${fill} calc((49.4 - l) * 1e6) 0 0)`;
 
 const KEPT = ["fill", "stroke", "stroke-width", "stroke-linecap", "stroke-dasharray", "opacity",
   "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility",

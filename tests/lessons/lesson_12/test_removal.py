@@ -64,12 +64,12 @@ def test_a_replaced_part_gives_its_mean_to_all_tokens_but_the_first_and_others_s
 def test_every_head_and_block_is_stored_and_a_measure_has_each_in_its_place():
     stored = removal.stored()
     assert list(stored) == [None, *removal.heads(), *map(Part, range(30))]
-    assert all(len(one.country) == len(one.capital) == 10 for one in stored.values())
-    france, paris, ten, prose, copying = removal.measures("France")
-    assert (france.name, paris.name) == ("P(␣France)", "P(␣Paris)")
+    assert all(len(many) == 10 for one in stored.values() for many in one[:3])
+    first, fresh, prose, copying = removal.measures()
     without = stored[Part(23, 4)]
-    assert paris.heads[23, 4] == pytest.approx(without.capital[0]) and paris.worst == 0
-    assert ten.heads[23, 4] == pytest.approx(sum(without.capital) / 10)
+    assert first.heads[23, 4] == pytest.approx(sum(without.capital) / 10) and first.worst == 0
+    assert fresh.heads[23, 4] == pytest.approx(sum(without.fresh) / 10)
+    assert fresh.blocks[23] == pytest.approx(sum(stored[Part(23)].fresh) / 10)
     assert copying.blocks[16] == pytest.approx(stored[Part(16)].copy)
     assert prose.worst == prose.whole + 2
 

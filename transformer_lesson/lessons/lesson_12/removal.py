@@ -288,7 +288,7 @@ def stored() -> Mapping[Part | None, Effects]:
 
 
 def measures() -> list[Measure]:
-    """Return what AnswerExplorer shows: capitals of the first ten and ten fresh ones, and losses."""
+    """Return what AnswerExplorer shows: capitals of the first and the fresh ten, and two losses."""
     numbers: dict[str, Callable[[Effects], float]] = {
         "P(capital), first ten": lambda one: fmean(one.capital),
         "P(capital), fresh ten": lambda one: fmean(one.fresh),

@@ -55,6 +55,7 @@ FRESH = {
     "Finland": "Helsinki",
 }
 """The next ten that it answers right; one more, Iran, it gets wrong."""
+FRESH_FROM = 17  # the first block whose heads are tried on `FRESH`: there, some look at countries
 COUNTRY, CAPITAL = 3, 5  # which token of the answer "The capital of France is Paris."
 OTHERS = {
     "Why is the sky blue?": "Because air scatters blue light more than red light.",
@@ -109,7 +110,8 @@ class Effects(NamedTuple):
     Args:
         country: probability of the country's name in the answer, for each of `CAPITALS`.
         capital: probability of its capital.
-        fresh: probability of the capital for each of `FRESH`.
+        fresh: probability of the capital for each of `FRESH`; empty for whole blocks, and for
+            heads before block `FRESH_FROM`, none of which costs the first ten more than 0.06.
         prose: loss on the example sentences of Python's manual, in nats a token.
         copy: loss on the second copy of random tokens, in nats a token.
     """
@@ -235,11 +237,12 @@ class Runs:
     @torch.no_grad()
     def effects(self, part: Part | None = None) -> Effects:
         """Return what the model does with a part replaced, or as it is."""
-        first, fresh, prose, twice = (self._end(text, part) for text in range(4))
+        first, prose, twice = (self._end(text, part) for text in (0, 2, 3))
+        tried = part is None or (part.head is not None and part.block >= FRESH_FROM)
         return Effects(
             self._named(0, first, COUNTRY),
             self._named(0, first, CAPITAL),
-            self._named(1, fresh, CAPITAL),
+            self._named(1, self._end(1, part), CAPITAL) if tried else (),
             self._loss(2, prose, 0),
             self._loss(3, twice, 32),
         )
@@ -272,9 +275,9 @@ class Runs:
         return F.cross_entropy(logits.mT, self.labels[text][:, first:]).item()
 
 
-def heads() -> list[Part]:
-    """Return every head of SmolLM2, block after block."""
-    return [Part(i, j) for i in range(30) for j in range(9)]
+def heads(first: int = 0) -> list[Part]:
+    """Return every head of SmolLM2 from a block on, block after block."""
+    return [Part(i, j) for i in range(first, 30) for j in range(9)]
 
 
 @cache
@@ -288,10 +291,9 @@ def stored() -> Mapping[Part | None, Effects]:
 
 
 def measures() -> list[Measure]:
-    """Return what AnswerExplorer shows: capitals of the first and the fresh ten, and two losses."""
+    """Return what AnswerExplorer shows: of the first ten capitals, of prose and of copying."""
     numbers: dict[str, Callable[[Effects], float]] = {
-        "P(capital), first ten": lambda one: fmean(one.capital),
-        "P(capital), fresh ten": lambda one: fmean(one.fresh),
+        "mean P(capital) of ten": lambda one: fmean(one.capital),
         "loss on prose": lambda one: one.prose,
         "loss on copying": lambda one: one.copy,
     }

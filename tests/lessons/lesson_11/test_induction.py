@@ -147,3 +147,20 @@ def test_induction_heads_form():
     assert induction_score(second, induction.LONGEST).max() > 0.85
     assert induction_score(first, induction.LONGEST).max() < 0.2
     assert previous_token_score(first).max() > 0.25
+
+
+def test_looking_back_moves_all_weight_of_late_queries_and_of_block_0_only():
+    torch.manual_seed(11)
+    model, ids = induction.AttentionOnlyDecoder(SMALL), torch.randint(SMALL.vocab_size, (3, 7))
+    with torch.no_grad(), record(model) as free:
+        model(ids)
+    with torch.no_grad(), record(model, induction.looking_back(2, first=5)) as forced:
+        model(ids)
+    before, after = (run["decoder.0.self_attention.weights"] for run in (free, forced))
+    assert torch.equal(after[:, :, :5], before[:, :, :5])
+    for query in (5, 6):
+        assert (after[:, :, query, query - 2] == 1).all()
+        assert (after[:, :, query].sum(dim=-1) == 1).all()
+    later = [run["decoder.1.self_attention.weights"] for run in (free, forced)]
+    assert torch.equal(later[0][:, :, :5], later[1][:, :, :5])
+    assert not ((later[1] == 0) | (later[1] == 1)).all()

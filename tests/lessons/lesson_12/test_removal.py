@@ -65,11 +65,11 @@ def test_every_head_and_block_is_stored_and_a_measure_has_each_in_its_place():
     stored = removal.stored()
     assert list(stored) == [None, *removal.heads(), *map(Part, range(30))]
     assert all(len(one.country) == len(one.capital) == 10 for one in stored.values())
-    france, paris, ten, prose, copying = removal.measures("France")
-    assert (france.name, paris.name) == ("P(␣France)", "P(␣Paris)")
+    tried = [None, *removal.heads(removal.FRESH_FROM)]
+    assert [part for part, one in stored.items() if len(one.fresh) == 10] == tried
+    first, prose, copying = removal.measures()
     without = stored[Part(23, 4)]
-    assert paris.heads[23, 4] == pytest.approx(without.capital[0]) and paris.worst == 0
-    assert ten.heads[23, 4] == pytest.approx(sum(without.capital) / 10)
+    assert first.heads[23, 4] == pytest.approx(sum(without.capital) / 10) and first.worst == 0
     assert copying.blocks[16] == pytest.approx(stored[Part(16)].copy)
     assert prose.worst == prose.whole + 2
 
@@ -83,6 +83,13 @@ def test_what_the_lesson_claims_of_single_heads_holds_for_what_is_stored():
     assert sorted(copying, key=copying.get)[-2:] == [Part(1, 4), Part(16, 0)]
     change, low, high = removal.mean_change(Part(23, 4), "capital")
     assert change == pytest.approx(capital[Part(23, 4)] - whole) and low < change < high < -0.3
+    early = [whole - capital[part] for part in removal.heads() if part.block < removal.FRESH_FROM]
+    assert max(early) < 0.06
+    tried = removal.heads(removal.FRESH_FROM)
+    fresh = sorted((fmean(stored[part].fresh), part) for part in tried)
+    assert [part for _, part in fresh[:2]] == [Part(23, 4), Part(29, 1)]
+    assert not [P for P, _ in fresh if P < fmean(stored[None].fresh) / 2]
+    assert removal.mean_change(Part(23, 4), "fresh")[2] < -0.1
 
 
 @pytest.mark.everything

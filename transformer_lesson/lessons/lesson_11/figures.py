@@ -4,36 +4,38 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from transformer_lesson.figures.plots import COLORS, DIVERGING, Figure, as_array, figure, name_lines
+from transformer_lesson.figures.plots import COLORS, DIVERGING, Figure, as_array, figure
 from transformer_lesson.files import printable
 
 STYLES = ("-", "--", "-.", ":")
 
 
-def weight_by_query(title: str, heads: Mapping[str, Sequence[float]], needed: int) -> Figure:
-    """Return each head's weight on the token before, query by query, and its mean.
+def weight_by_query(
+    title: str, heads: Mapping[str, Sequence[float]], needed: tuple[int, int]
+) -> Figure:
+    """Return each head's weight on the token before, query by query.
 
     Args:
         title: the claim that the figure supports.
         heads: by name, one weight for each query from 1 on.
-        needed: the last query that the circuit relies on.
+        needed: the first and the last query whose note another head needs.
     """
-    details, picture, axes = [], *figure(title, "", 8.0, 3.2)
-    picture.subplots_adjust(right=0.8)
+    details, picture, axes = [], *figure(title, "", 8.0, 2.8)
+    first, last = needed
     for i, (name, weights) in enumerate(heads.items()):
         y, color = as_array(weights), COLORS[i]
         axes.plot(np.arange(1, len(y) + 1), y, STYLES[i] + "o", ms=3, color=color, label=name)
-        before, after = y[:needed].mean(), y[needed:].mean()
+        before, inside = y[: first - 1].mean(), y[first - 1 : last].mean()
         details.append(
-            f"{name}: mean {y.mean():.2f}; queries 1 to {needed} {before:.2f}, later {after:.2f}"
+            f"{name}: queries 1 to {first - 1} {before:.2f}, "
+            f"queries {first} to {last}, where notes are needed, {inside:.2f}"
         )
-    axes.axvspan(0.5, needed + 0.5, color=COLORS[2], alpha=0.1, lw=0)
-    axes.text(12.5, 1.03, "needed for the answer", fontsize=9, color=COLORS[2], ha="center")
-    axes.set(xlabel="position of the query", ylabel="weight on the token before", ylim=(0, 1.12))
-    name_lines(axes)
-    mean = np.mean([as_array(weights).mean() for weights in heads.values()])
-    axes.axhline(mean, color="black", ls=":", lw=1)
-    axes.text(47, mean + 0.03, f"mean {mean:.2f}", fontsize=9, ha="right")
+    axes.axvspan(first - 0.5, last + 0.5, color=COLORS[2], alpha=0.15, lw=0)
+    middle = (first + last) / 2
+    axes.text(middle, 0.97, "notes are\nneeded here", color=COLORS[2], ha="center", va="top")
+    axes.set(xlabel="position", ylabel="weight on the token before", ylim=(0, 1.05))
+    axes.legend(frameon=False, loc="lower left")
+    picture.subplots_adjust(bottom=0.18)
     picture.alt = f"{printable('. '.join(details))}."
     return picture
 

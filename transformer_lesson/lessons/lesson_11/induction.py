@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
@@ -216,6 +217,24 @@ def after_foreign_tokens(prefix: int, batch_size: int = 64) -> Batch:
     ids = repeated_sequences(periods, length, CONFIG.vocab_size, HELD_OUT, [prefix] * batch_size)
     inputs, labels = shift_right(ids)
     return Batch((inputs,), labels)
+
+
+def looking_back(by: int, first: int) -> dict[str, Callable[[Tensor], Tensor]]:
+    """Return what `record` takes to make the heads of block 0 look at one fixed distance.
+
+    Args:
+        by: how many tokens back they look, with all of their weight.
+        first: the first position from which they do; before it they look as they like.
+    """
+
+    def replace(weights: Tensor) -> Tensor:
+        """Return the weights, (batch, head, query, key), those of late queries replaced."""
+        weights = weights.clone()
+        late = torch.arange(first, weights.size(-2))
+        weights[..., late, :] = F.one_hot(late - by, weights.size(-1)).to(weights.dtype)
+        return weights
+
+    return {"decoder.0.self_attention.weights": replace}
 
 
 @torch.no_grad()

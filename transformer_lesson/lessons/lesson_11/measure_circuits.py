@@ -111,6 +111,15 @@ def by_prefix(model: nn.Module) -> list[list[float]]:
     ]
 
 
+def looking_back(model: nn.Module) -> dict[str, float]:
+    """Return the accuracy after 24 foreign tokens, with block 0 made to look one or two back."""
+    batch, accuracy = induction.after_foreign_tokens(24), {}
+    for by in (1, 2):
+        with record(model, induction.looking_back(by, first=25)):
+            accuracy[f"{by}"] = round(induction.repeated_accuracy(model, batch), 4)
+    return accuracy
+
+
 def mend(model: AttentionOnlyDecoder, seed: int) -> None:
     """Train 150 more steps with 0 to 24 foreign tokens in front."""
     more = RepeatedSequences(seed=seed + 10, longest_prefix=24)
@@ -139,6 +148,7 @@ def main() -> None:
             one = {"seed": seed, "right": round(induction.repeated_accuracy(model, mixed), 4)}
             one |= {"one_block": one_block(seed, mixed), **read_weights(model)}
             one |= {"agreement": agreement(model, mixed), "prefix": by_prefix(model)}
+            one["looking_back"] = looking_back(model)
             one["circuit"] = circuit_of(model)
             mend(model, seed)
             one["mended"] = by_prefix(model)

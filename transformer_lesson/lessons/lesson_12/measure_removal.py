@@ -29,8 +29,8 @@ def main() -> None:
         runs = Runs(model, tokenizer, means(model, conversations(tokenizer, OTHERS.items())))
     lines = []
     for part in (None, *heads(), *map(Part, range(model.config.n_layers))):
-        country, capital, prose, copy = runs.effects(part)
-        rounded = [[round(p, 4) for p in many] for many in (country, capital)]
+        *named, prose, copy = runs.effects(part)
+        rounded = [[round(p, 4) for p in many] for many in named]
         lines.append(json.dumps([part, *rounded, round(prose, 3), round(copy, 2)]))
         print(lines[-1], flush=True)
     STORED.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")

@@ -42,6 +42,20 @@ CAPITALS = {
     "Poland": "Warsaw",
 }
 """The first ten countries tried that it answers right, each in one sentence of the same form."""
+FRESH = {
+    "Portugal": "Lisbon",
+    "Austria": "Vienna",
+    "Sweden": "Stockholm",
+    "Norway": "Oslo",
+    "Ireland": "Dublin",
+    "Cuba": "Havana",
+    "Iraq": "Baghdad",
+    "Hungary": "Budapest",
+    "Denmark": "Copenhagen",
+    "Finland": "Helsinki",
+}
+"""The next ten that it answers right; one more, Iran, it gets wrong."""
+FRESH_FROM = 17  # the first block whose heads are tried on `FRESH`: there, some look at countries
 COUNTRY, CAPITAL = 3, 5  # which token of the answer "The capital of France is Paris."
 OTHERS = {
     "Why is the sky blue?": "Because air scatters blue light more than red light.",
@@ -91,17 +105,20 @@ class Means(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What a model still does. Probabilities have one number for each of `CAPITALS`.
+    """What a model still does. Probabilities have one number for each country.
 
     Args:
-        country: probability of the country's name in the answer.
+        country: probability of the country's name in the answer, for each of `CAPITALS`.
         capital: probability of its capital.
+        fresh: probability of the capital for each of `FRESH`; empty for whole blocks, and for
+            heads before block `FRESH_FROM`, none of which costs the first ten more than 0.06.
         prose: loss on the example sentences of Python's manual, in nats a token.
         copy: loss on the second copy of random tokens, in nats a token.
     """
 
     country: tuple[float, ...]
     capital: tuple[float, ...]
+    fresh: tuple[float, ...]
     prose: float
     copy: float
 
@@ -192,7 +209,7 @@ def block_replaced(block: int, mean: Means, before: Tensor) -> dict[str, Callabl
 
 
 class Runs:
-    """A model's forward passes over three texts, begun again at the block that is changed.
+    """A model's forward passes over four texts, begun again at the block that is changed.
 
     Args:
         model: SmolLM2.
@@ -202,11 +219,11 @@ class Runs:
 
     def __init__(self, model: nn.Module, tokenizer: Tokenizer, mean: Means):
         self.model, self.mean = model, mean
-        self.answers, self.twice = capital_answers(tokenizer), random_twice()
         prose = torch.tensor([tokenizer.encode(" ".join(manual.EXAMPLES))])
         self.n_prompt = len(conversations(tokenizer, [("What is the capital of Italy?", "")])[0])
-        self.texts = [ids[:, :-1] for ids in (self.answers, prose, self.twice)]
-        self.labels = [ids[:, 1:] for ids in (self.answers, prose, self.twice)]
+        whole = [capital_answers(tokenizer, of) for of in (CAPITALS, FRESH)]
+        whole += [prose, random_twice()]
+        self.texts, self.labels = ([ids[:, :-1] for ids in whole], [ids[:, 1:] for ids in whole])
         self.streams = [list(self._from(0, ids, model.embedding(ids))) for ids in self.texts]
 
     def _from(self, block: int, ids: Tensor, x: Tensor) -> Iterator[Tensor]:
@@ -220,56 +237,62 @@ class Runs:
     @torch.no_grad()
     def effects(self, part: Part | None = None) -> Effects:
         """Return what the model does with a part replaced, or as it is."""
-        ends = []
-        for ids, stream in zip(self.texts, self.streams, strict=True):
-            if part is None:
-                ends.append(stream[-1])
-                continue
-            before = stream[part.block]
-            if part.head is None:
-                replaced = block_replaced(part.block, self.mean, before)
-            else:
-                replaced = heads_replaced([part], self.mean)
-            with record(self.model, replaced):
-                *_, end = self._from(part.block, ids, before)
-            ends.append(end)
-        chosen = ends[0][:, [self.n_prompt - 1 + COUNTRY, self.n_prompt - 1 + CAPITAL]]
-        P = self._logits(chosen).softmax(dim=-1)  # (country, 2, vocab_size)
-        named = self.answers[:, [self.n_prompt + COUNTRY, self.n_prompt + CAPITAL]]
-        P = P.gather(2, named[..., None])[..., 0]
-        country, capital = (tuple(of.tolist()) for of in P.T)
-        return Effects(country, capital, self._loss(ends, 1, 0), self._loss(ends, 2, 32))
+        first, prose, twice = (self._end(text, part) for text in (0, 2, 3))
+        tried = part is None or (part.head is not None and part.block >= FRESH_FROM)
+        return Effects(
+            self._named(0, first, COUNTRY),
+            self._named(0, first, CAPITAL),
+            self._named(1, self._end(1, part), CAPITAL) if tried else (),
+            self._loss(2, prose, 0),
+            self._loss(3, twice, 32),
+        )
+
+    def _end(self, text: int, part: Part | None) -> Tensor:
+        """Return the stream after the last block, (batch, n, d_model)."""
+        stream = self.streams[text]
+        if part is None:
+            return stream[-1]
+        before = stream[part.block]
+        if part.head is None:
+            replaced = block_replaced(part.block, self.mean, before)
+        else:
+            replaced = heads_replaced([part], self.mean)
+        with record(self.model, replaced):
+            *_, end = self._from(part.block, self.texts[text], before)
+        return end
+
+    def _named(self, text: int, end: Tensor, which: int) -> tuple[float, ...]:
+        """Return the probability of one token of each answer."""
+        at = self.n_prompt - 1 + which
+        P = self._logits(end[:, at]).softmax(dim=-1)  # (country, vocab_size)
+        return tuple(P.gather(1, self.labels[text][:, at, None])[:, 0].tolist())
 
     def _logits(self, x: Tensor) -> Tensor:
         return self.model.projection(self.model.decoder_norm(x))
 
-    def _loss(self, ends: list[Tensor], text: int, first: int) -> float:
-        logits = self._logits(ends[text][:, first:])
+    def _loss(self, text: int, end: Tensor, first: int) -> float:
+        logits = self._logits(end[:, first:])
         return F.cross_entropy(logits.mT, self.labels[text][:, first:]).item()
 
 
-def heads() -> list[Part]:
-    """Return every head of SmolLM2, block after block."""
-    return [Part(i, j) for i in range(30) for j in range(9)]
+def heads(first: int = 0) -> list[Part]:
+    """Return every head of SmolLM2 from a block on, block after block."""
+    return [Part(i, j) for i in range(first, 30) for j in range(9)]
 
 
 @cache
 def stored() -> Mapping[Part | None, Effects]:
     """Return the stored effects of each part, and of the whole model under `None`."""
     effects = {
-        Part(*key) if key else None: Effects(tuple(country), tuple(capital), *losses)
-        for key, country, capital, *losses in read_stored(STORED, f"{__package__}.measure_removal")
+        Part(*key) if key else None: Effects(*map(tuple, effects[:3]), *effects[3:])
+        for key, *effects in read_stored(STORED, f"{__package__}.measure_removal")
     }
     return MappingProxyType(effects)
 
 
-def measures(country: str = "France") -> list[Measure]:
-    """Return what AnswerExplorer shows of one question, of all ten, of prose and of copying."""
-    at = list(CAPITALS).index(country)
-    capital = CAPITALS[country]
+def measures() -> list[Measure]:
+    """Return what AnswerExplorer shows: of the first ten capitals, of prose and of copying."""
     numbers: dict[str, Callable[[Effects], float]] = {
-        f"P(␣{country})": lambda one: one.country[at],
-        f"P(␣{capital})": lambda one: one.capital[at],
         "mean P(capital) of ten": lambda one: fmean(one.capital),
         "loss on prose": lambda one: one.prose,
         "loss on copying": lambda one: one.copy,
@@ -292,11 +315,11 @@ def change(part: Part, name: str) -> float:
 
 
 def mean_change(part: Part, name: str) -> tuple[float, float, float]:
-    """Return how much a probability changes without a part: `interval` over the ten questions.
+    """Return how much a probability changes without a part: `interval` over ten questions.
 
     Args:
         part: that is replaced.
-        name: "country" or "capital".
+        name: "country", "capital" or "fresh".
     """
     before, after = (torch.tensor(getattr(stored()[key], name)) for key in (None, part))
     return interval(after - before)

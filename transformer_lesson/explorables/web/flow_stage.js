@@ -30,9 +30,9 @@ export function litWord(flow) {
 
 export function drawStage(group, look, page) {
   const plan = stagePlan(look, page.width);
-  const waits = (until) => ({ class: look.phase < until ? "waits" : null });
-  drawStacks(layer(group, "stacks", waits(1)), look, plan, page);
-  if (look.writes) drawRibbons(layer(group, "ribbons", waits(2)), look, plan, page);
+  const until = (phase, kind) => ({ class: look.phase < phase ? kind : null });
+  drawStacks(layer(group, "stacks", until(1, "waits")), look, plan, page);
+  if (look.writes) drawRibbons(layer(group, "ribbons", until(2, "unseen")), look, plan, page);
   if (look.writes) drawNextWord(layer(group, "answer"), look, plan, page);
   drawStageWords(layer(group, "words"), look, plan, page);
   return plan.height;

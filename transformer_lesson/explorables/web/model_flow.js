@@ -1,6 +1,6 @@
 // A word on its way through a model: the whole at a glance, and a tour of what happens inside.
 
-import { element, fitted, layer, set } from "./draw.js";
+import { countOf, element, fitted, layer, set } from "./draw.js";
 import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
 import { drawOwnLines, ownLines } from "./flow_lines.js";
 import { drawPartsOfModel } from "./flow_parts.js";
@@ -272,7 +272,7 @@ const TOUR = [
       `The draw falls on “${token(drawn.id)}”, which has ${percent(shares[drawn.id])}` :
       `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
     says: ({ order }) => "Logit ÷ temperature, cut by top-k and top-p, softmax: " +
-      `${order.length} words share 1. The lower the temperature, the surer the first.`,
+      `${countOf(order.length, "word")} share 1. The lower the temperature, the surer the first.`,
     asks: () => "Set the temperature to 2 and press Draw: which word does it fall on?",
     done: ({ temperature, seed }) => temperature >= 1.9 && seed > 0 }];
 

@@ -83,7 +83,8 @@ svg .pulse { stroke-dashoffset: 14; opacity: 0; animation: pulse 1.1s linear; }
   to { stroke-dashoffset: -100; opacity: .8; } }
 svg .arrives { animation: arrive .45s; }
 @keyframes arrive { from { transform: translate(var(--dx), var(--dy)); } }
-svg g { transition: opacity .3s; } svg .waits { opacity: .15; } .waits text { opacity: 0; }
+svg g { transition: opacity .3s; } svg .waits { opacity: .15; }
+svg .waits text, svg .unseen { opacity: 0; }
 svg .opens { animation: open .35s; } @keyframes open { from { transform: scale(.3); opacity: 0; } }
 svg .opened { fill: var(--value); opacity: .18; } svg .here,
 svg .box.here[aria-pressed] { fill: var(--value); stroke: var(--value); }

@@ -75,7 +75,7 @@ test: setup-tests ## the test: every lesson, and every test but what test-everyt
 test-everything: setup-tests ## what `make test` leaves out: more learners, what costs minutes
 	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m "everything and not release"
 
-test-release: setup-tests ## what is tried before a release: more of the same, with other numbers and by other ways
+test-release: setup-tests ## what is tried before a release: the same with other seeds and in other ways
 	$(RUN) pytest -n$(WORKERS) $(TOGETHER) -m release
 
 # The tests of the rooms in which something differs from the last commit, beside those of the house.

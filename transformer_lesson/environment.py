@@ -28,7 +28,7 @@ COMPILED = {"numpy": "numpy", "pillow": "PIL", "safetensors": "safetensors", "to
 """Packages that can be installed and still fail: they hold compiled code for one machine type."""
 
 LAB = "extra == 'lab'"
-"""Marks what lessons can do without: cells say what is missing; other programs may show them."""
+"""Marks what lessons can do without: cells say what is missing, and other programs open lessons."""
 
 TODO = {
     "as tested": "",
@@ -91,7 +91,9 @@ class EnvironmentReport:
             return f"Lessons may fail because of {', '.join(row.name for row in self.urgent)}."
         untested = [row.name for row in self.rows if row.status == "not tested"]
         if untested:
-            return f"Lessons should run; other versions were tested of {', '.join(untested)}."
+            return (
+                f"Lessons should run, but were tested with other versions of {', '.join(untested)}."
+            )
         return AS_TESTED
 
     def remedy(self, pip: str) -> tuple[str, str]:
@@ -134,7 +136,7 @@ class EnvironmentReport:
 
 
 def is_hosted() -> bool:
-    """Return whether this is Colab or Kaggle: other versions would not go with their own page."""
+    """Return whether this is Colab or Kaggle: their pages need the versions that they bring."""
     return "google.colab" in sys.modules or "KAGGLE_KERNEL_RUN_TYPE" in os.environ
 
 

@@ -115,7 +115,7 @@ def orthogonal_copy(model):
         ({"control": {}}, "The control is the baseline again"),  # named or not
         ({"rates": {"baseline": (0.01,), "change": (0.01, 0.02)}}, "different rates"),
         ({"rates": (0.01, 0.02)}, "takes at least 3"),
-        ({"rates": "0.01"}, "must be a list of numbers from 0 to 1"),
+        ({"rates": "0.01"}, "must be a list of numbers over 0 and under 1"),
         ({"seeds": 2}, "from 3 to 20"),
         ({"minutes": 0}, "minutes"),
         ({"minutes": 0.1}, "42 runs take about 0.3 minutes"),

@@ -224,7 +224,7 @@ def mirrored(before, after):
     ("name", "answer", "mistake"),
     [
         ("padding_mask", never_empty, "a sentence of nothing but padding that shows a key"),
-        ("rotation_between", mirrored, "a mirror in the place of a rotation"),
+        ("rotation_between", mirrored, "a mirror in place of a rotation"),
     ],
 )
 def test_a_rule_names_what_no_turn_makes(name, answer, mistake):

@@ -54,7 +54,7 @@ class Shown:
         self.page.on("request", self._note_request)
 
     def open(self, explorable, folder: Path, viewport=WINDOW) -> "Shown":
-        """Show an explorable, by a file in `folder`, in the place of what was there before."""
+        """Show an explorable, by a file in `folder`, in place of what was there before."""
         path = folder / "explorable.html"
         explorable.save_html(path)
         self.page.mouse.move(0, 0)

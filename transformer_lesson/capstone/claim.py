@@ -370,7 +370,7 @@ def _registered(says, sides, predicts, rates, steps, source) -> Claim:
         )
     _refuse_alike(sides)
     if isinstance(rates, Mapping):
-        each = {name: _numbers(rates.get(name, ())) for name in SIDES}
+        each = {name: _learning_rates(rates.get(name, ())) for name in SIDES}
         if len(set(each.values())) > 1:
             raise ValueError(
                 "The sides are tried at different rates ("
@@ -378,7 +378,7 @@ def _registered(says, sides, predicts, rates, steps, source) -> Claim:
                 + "): who gets more tries wins by luck. Pass one list for all."
             )
         rates = each["baseline"]
-    rates = _numbers(rates)
+    rates = _learning_rates(rates)
     if len(rates) < 3:
         raise ValueError(
             f"rates has {len(rates)}, but it takes at least 3 to have a best one between others."
@@ -410,15 +410,15 @@ def _refuse_alike(sides: Mapping[str, Side | None]) -> None:
             )
 
 
-def _numbers(rates: Any) -> tuple[float, ...]:
+def _learning_rates(rates: Any) -> tuple[float, ...]:
     """Return learning rates in order, each once."""
     rates = in_python(rates)
     if not isinstance(rates, list | tuple | set) or not all(
         is_number(one) and 0 < one < 1 for one in rates
     ):
         raise ValueError(
-            f"rates is {rates!r:.60}, but it must be a list of numbers from 0 to 1, such as "
-            "(0.005, 0.01, 0.02)."
+            f"rates is {rates!r:.60}, but it must be a list of numbers over 0 and under 1, "
+            "such as (0.005, 0.01, 0.02)."
         )
     return tuple(sorted(set(map(float, rates))))
 

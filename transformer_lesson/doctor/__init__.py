@@ -3,7 +3,7 @@
 Nothing of the model's code is read, and none of its parts must be ours. Every probe is a small
 function of a `Patient`, which asks the model through its owner's functions:
 
-- `stability`: does a call repeat itself, and is each text of a batch on its own?
+- `stability`: does a call repeat itself, and is each text of a batch independent?
 - `visibility`: which tokens does each output depend on?
 - `attention`, `padding`, `positions`: softmax and scale; what padding moves; whether order matters
 - `wiring`: weights that learn nothing, layers that are one, blocks without residual

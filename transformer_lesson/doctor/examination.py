@@ -40,7 +40,7 @@ AREAS = {
     "schedules": "schedules",
     "writing": "writing",
 }
-"""Of modules with probes; those of the others ask the model itself."""
+"""What a module's probes are about; those of modules not listed examine the model itself."""
 PROBES: tuple[Probe, ...] = (
     stability.modes,
     stability.dropout_size,

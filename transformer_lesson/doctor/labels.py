@@ -194,13 +194,13 @@ def amount(patient: Patient) -> Iterator[Finding]:
                     "loss_moves_with_padding",
                     "Three more <pad> were added to each text.",
                     f"The loss, or its words' weight, went from {before:.4f} to {after:.4f}.",
-                    apart=_no_cause_of_it(patient, ids, wider),
+                    apart=_causes_ruled_out(patient, ids, wider),
                 )
                 return
 
 
-def _no_cause_of_it(patient: Patient, ids: Ids, wider: Ids) -> tuple[str, ...]:
-    """Return whether shifted positions cannot explain a loss that moves with padding.
+def _causes_ruled_out(patient: Patient, ids: Ids, wider: Ids) -> tuple[str, ...]:
+    """Return the code of shifted positions where they can't explain a loss that padding moves.
 
     They move the logits, and not what a word weighs.
     """
@@ -210,7 +210,7 @@ def _no_cause_of_it(patient: Patient, ids: Ids, wider: Ids) -> tuple[str, ...]:
 
 
 def _weights_before_and_after(patient: Patient, ids: Ids, wider: Ids) -> tuple[float, float, bool]:
-    """Return what all words weigh in the loss of both batches, and whether that differs."""
+    """Return the total weight of the words in each batch's loss, and whether it differs."""
     before, after = (_whole_weight(patient, some) for some in (ids, wider))
     return before, after, abs(after / before - 1) > 0.05
 

@@ -1,4 +1,4 @@
-"""Probes: does a call in eval mode repeat itself, and is each text of a batch on its own?"""
+"""Probes: does a call in eval mode repeat itself, and is each text of a batch independent?"""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ DRAWS = 12
 
 
 def modes(patient: Patient) -> Iterator[Finding]:
-    """Two calls with other seeds: equal in eval mode, different with dropout, also afterwards."""
+    """Two calls with different seeds agree in eval mode, and dropout acts before and after it."""
     texts = patient.texts()
 
     def pair(train: bool):
@@ -48,22 +48,24 @@ def modes(patient: Patient) -> Iterator[Finding]:
 
 
 def dropout_size(patient: Patient) -> Iterator[Finding]:
-    """Average what is dropped in training over many draws: it must be as large as in eval mode.
+    """Average a dropout's output over many draws: it must be as large as in eval mode.
 
-    Where the first difference enters: behind a norm, sizes are equal again.
+    We compare where the first difference enters: after a norm, sizes are equal again.
     """
     texts = patient.aside()
-    still = patient.record(*texts)
+    in_eval = patient.record(*texts)
     at, shares = None, []
     for seed in range(DRAWS):
         moved = patient.record(*texts, train=True, seed=seed)
-        if len(moved) != len(still):
+        if len(moved) != len(in_eval):
             return
         if at is None:
-            at = next((k for k in range(len(still)) if _other_input(still[k], moved[k])), None)
+            at = next(
+                (k for k in range(len(in_eval)) if _inputs_differ(in_eval[k], moved[k])), None
+            )
         if at is None:
             return
-        a, b = still[at].inputs[0], moved[at].inputs[0]
+        a, b = in_eval[at].inputs[0], moved[at].inputs[0]
         if a.shape != b.shape:
             return
         shares.append(float((a * b).sum() / a.square().sum()))
@@ -73,11 +75,11 @@ def dropout_size(patient: Patient) -> Iterator[Finding]:
             "dropout_size",
             f"A batch was read {DRAWS} times in training mode, and in eval mode.",
             f"On average, numbers are {times:.2g} times as large in training.",
-            still[at].name,
+            in_eval[at].name,
         )
 
 
-def _other_input(a: Call, b: Call) -> bool:
+def _inputs_differ(a: Call, b: Call) -> bool:
     pairs = zip(a.inputs[:1], b.inputs[:1], strict=False)
     return any(x.dim() > 2 and x.shape == y.shape and differ(x, y) for x, y in pairs)
 
@@ -87,7 +89,7 @@ def rows(patient: Patient) -> Iterator[Finding]:
     with patient.shaken():
         texts, others = patient.texts(3), patient.texts(3)
         mixed = tuple(torch.cat([a[:1], b[1:]]) for a, b in zip(texts, others, strict=True))
-        turned = tuple(ids[[1, 0, 2]] for ids in texts)
+        swapped = tuple(ids[[1, 0, 2]] for ids in texts)
         whole = patient.logits(*texts)
         for beside, told in ((mixed, "were exchanged"), (_padded(patient, texts), "were padded")):
             moved = patient.logits(*beside)
@@ -100,7 +102,7 @@ def rows(patient: Patient) -> Iterator[Finding]:
                     where,
                 )
                 return
-        moved = patient.logits(*turned)[1]
+        moved = patient.logits(*swapped)[1]
         if differ(whole[0], moved):
             yield Finding(
                 "position_by_row",

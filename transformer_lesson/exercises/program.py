@@ -90,12 +90,12 @@ def _plain(tree: ast.Module) -> ast.Module:
                 for node in ast.walk(function)
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
             }
-            _Tidied(read).visit(function)
+            _Tidier(read).visit(function)
         _end_with_a_value(function)
     return tree
 
 
-class _Tidied(ast.NodeTransformer):
+class _Tidier(ast.NodeTransformer):
     """Drops `x = x`, a bare `None`, and names that are never read."""
 
     def __init__(self, read: set[str]):

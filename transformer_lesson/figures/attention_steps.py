@@ -83,7 +83,7 @@ def _strong(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) ->
 
 
 def data_flow(title: str, Q, K, V, names: Sequence[str], asking: int, mask=None) -> Figure:
-    """Return scaled dot-product attention as tensors, drawn to scale, with the steps between them.
+    """Return a figure of attention's steps: its tensors to scale, and what is done between them.
 
     One query's row is framed throughout, and the key and value that get its largest weight.
 
@@ -211,7 +211,7 @@ def _line(axes: Axes, start, end) -> None:
 def heads_side_by_side(
     title: str, x, weights, heads, output, words: Sequence[str], asking: int
 ) -> Figure:
-    """Return multi-head attention as tensors: x, each head's weights and result, and their mix.
+    """Return a figure of multi-head attention: x, each head's weights and result, and their mix.
 
     Weights share one scale from 0 to 1, results another. One query's row is framed throughout, and
     under each head's weights stands the word to which that query gives most.

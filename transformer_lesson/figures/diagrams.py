@@ -57,7 +57,7 @@ def next_token_questions(
 
 
 def distributions(title: str, shares: Mapping[str, Mapping[str, float]], even: float) -> Figure:
-    """Return several models' likeliest words, as bars.
+    """Return a figure of several models' likeliest words, as bars.
 
     The scale ends at 1, or at 0.01 for a model whose words all have less. There, a dashed line
     marks the even share.

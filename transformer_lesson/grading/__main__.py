@@ -67,7 +67,7 @@ def refusal(folder: str, lesson: str, unconfined: bool) -> str | None:
         return f"{reason}, {UNCONFINED}"
     if not sandbox.can_start():
         return (
-            "No process starts for a notebook: install the course again, and free 2 GB of memory."
+            "A notebook's process cannot start: install the course again, and free 2 GB of memory."
         )
     return None
 

@@ -14,7 +14,7 @@ from transformer_lesson.model.positions import LearnedPositions, SinusoidalPosit
 def embed(
     ids: Int[Tensor, "*batch n"], table: Float[Tensor, "vocab_size d_model"]
 ) -> Float[Tensor, "*batch n d_model"]:
-    """Look token vectors up and scale them by sqrt(d_model).
+    """Look up token vectors and scale them by sqrt(d_model).
 
     Args:
         ids: token ids.
@@ -39,8 +39,8 @@ class InputEmbedding(nn.Module):
         super().__init__()
         self.config = config
         self.weight = nn.Parameter(torch.randn(config.vocab_size, config.d_model))
-        scaled_to_1 = config.d_model**-0.5  # so that scaled vectors have std 1
-        nn.init.normal_(self.weight, std=scaled_to_1 if config.scale_embedding else 0.02)
+        unit_std = config.d_model**-0.5  # so that scaled vectors have std 1
+        nn.init.normal_(self.weight, std=unit_std if config.scale_embedding else 0.02)
         kinds = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
         kind = kinds.get(config.positions)  # others act inside attention instead
         self.positions = kind(config.max_len, config.d_model) if kind else None

@@ -90,7 +90,7 @@ def weights_of(model: EncoderDecoderTransformer) -> Weights:
     )
 
 
-PAPERS = {
+PAPER_CHOICES = {
     "norm_position": "post",
     "bias": False,
     "positions": "sinusoidal",
@@ -108,7 +108,7 @@ PAPERS = {
 
 
 def _check_choices(config: ModelConfig) -> None:
-    for name, wanted in PAPERS.items():
+    for name, wanted in PAPER_CHOICES.items():
         if getattr(config, name) != wanted:
             raise ValueError(
                 f"{name} is {getattr(config, name)!r}, but these functions know only {wanted!r}: "

@@ -14,7 +14,7 @@ from transformer_lesson.model.blocks import residual_branch_pre
 from transformer_lesson.model.config import ModelConfig
 from transformer_lesson.model.embedding import embed
 from transformer_lesson.model.feed_forward import feed_forward
-from transformer_lesson.model.forward import PAPERS, BlockWeights, weights_of_block
+from transformer_lesson.model.forward import PAPER_CHOICES, BlockWeights, weights_of_block
 from transformer_lesson.model.masks import causal_mask
 from transformer_lesson.model.norm import layer_norm
 from transformer_lesson.model.positions import sinusoidal_encoding
@@ -46,7 +46,7 @@ class GPTWeights(NamedTuple):
         )
 
 
-GPTS = PAPERS | {"norm_position": "pre", "pad_id": None}
+GPT_CHOICES = PAPER_CHOICES | {"norm_position": "pre", "pad_id": None}
 """What `gpt_forward` computes: the paper's choices, but pre-norm and without padding."""
 
 
@@ -67,7 +67,7 @@ def gpt_weights_of(model: DecoderOnlyTransformer) -> GPTWeights:
 
 
 def _check_is_gpt(config: ModelConfig) -> None:
-    for name, wanted in GPTS.items():
+    for name, wanted in GPT_CHOICES.items():
         if getattr(config, name) != wanted:
             raise ValueError(
                 f"{name} is {getattr(config, name)!r}, but `gpt_forward` knows only {wanted!r}: "

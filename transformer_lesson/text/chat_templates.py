@@ -34,7 +34,7 @@ class Generation(Extension):
     tags = {"generation"}
 
     def parse(self, parser) -> list[nodes.Node]:
-        """Return what is between the two tags."""
+        """Return what is between `{% generation %}` and `{% endgeneration %}`."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 

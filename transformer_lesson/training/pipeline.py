@@ -78,7 +78,7 @@ def pipeline(stages: int, parts: int, order: str = "1F1B") -> list[list[Work]]:
 
     Args:
         stages: devices.
-        parts: of the batch.
+        parts: how many parts (micro-batches) a batch is cut into.
         order: "GPipe" or "1F1B"; see `order_of_work`.
 
     Raises:

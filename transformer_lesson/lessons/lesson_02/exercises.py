@@ -194,7 +194,7 @@ def _rotates(answer, inputs: tuple, matrix: Tensor) -> str | None:
     )
 
 
-@breaks("a mirror in the place of a rotation")
+@breaks("a mirror in place of a rotation")
 def _does_not_mirror(answer, inputs: tuple, matrix: Tensor) -> str | None:
     pairs = range(0, len(matrix), 2)
     squares = torch.stack([matrix[i : i + 2, i : i + 2] for i in pairs]).double()

@@ -14,7 +14,7 @@ LEADING = ("batch n", "", "batch", "batch n", "batch head n", "batch n", "n")
 
 
 def _tokens(draw: Draw, wide: bool = False) -> Tensor:
-    """Return x: one vector or many, one sentence, one token, double and turned in memory."""
+    """Return x: one vector or many, one sentence, one token, doubles stored transposed."""
     if draw.number in (3, 5):
         draw.sizes["batch" if draw.number == 3 else "n"] = 1
     leading = draw.one_of(LEADING)
@@ -36,13 +36,13 @@ def _each_token_by_itself(answer, inputs: tuple, result: Tensor) -> str | None:
         return None
     return (
         f"One token was changed, and the result of another one moved by {moved.max():.4g}.\n"
-        "Each token is worked on by itself: which axis mixes them?"
+        "Each token is processed by itself: which axis mixes them?"
     )
 
 
 def _feed_forward_inputs(draw: Draw) -> tuple:
     x = _tokens(draw)
-    if draw.number in (1, 6):  # two square matrices, or one hidden number
+    if draw.number in (1, 6):  # two square matrices, or one hidden unit
         draw.sizes["d_ff"] = draw.size("d_model") if draw.number == 1 else 1
     weights = [draw.normal(axes) for axes in ("d_model d_ff", "d_ff", "d_ff d_model", "d_model")]
     return x, *(one.to(x.dtype) for one in weights)
@@ -77,14 +77,14 @@ def feed_forward(x, W_1, b_1, W_2, b_2):
     )
     wide = rows @ W_1
     shifted = choose(wide + b_1, first_bias_after=wide, no_first_bias=wide)
-    hidden = choose(_cut_off(shifted), first_bias_after=_cut_off(shifted) + b_1)
+    hidden = choose(_activation(shifted), first_bias_after=_activation(shifted) + b_1)
     narrow = hidden @ W_2
     output = choose(narrow + b_2, no_second_bias=narrow, activation_too_late=narrow.relu() + b_2)
     output = choose(output, activation_at_the_end=output.relu())
     return choose(output, residual=x + output)
 
 
-def _cut_off(z):
+def _activation(z):
     """Return max(0, z), number by number."""
     return choose(
         z.relu(),
@@ -121,8 +121,8 @@ def _layer_norm_inputs(draw: Draw) -> tuple:
 def _mean_zero(answer, inputs: tuple, result: Tensor) -> str | None:
     _, gamma, beta, _ = inputs
     means = ((result - beta) / gamma).mean(dim=-1)
-    neither = result.mean(dim=-1).abs().max() < 1e-3  # gamma and beta have not come in yet
-    if neither or means.abs().max() < 1e-3:
+    not_scaled_yet = result.mean(dim=-1).abs().max() < 1e-3  # gamma and beta have not come in yet
+    if not_scaled_yet or means.abs().max() < 1e-3:
         return None
     return (
         "Before gamma and beta, each token's own numbers must have mean 0. "
@@ -164,7 +164,7 @@ def layer_norm(x, gamma, beta, epsilon):
     )
     mean = choose(x.mean(axis, keepdim=True), axis_in_the_wrong_place=x.mean(-1)[:, None])
     deviation = choose(
-        _deviation(_spread(x, mean, axis), epsilon),
+        _deviation(_variance(x, mean, axis), epsilon),
         length=(x - mean).norm(dim=axis, keepdim=True).clamp(min=epsilon),
     )
     centered = choose(x - mean, mean_kept=x, root_mean_square=x, in_place=x.sub_(mean))
@@ -184,7 +184,7 @@ def _deviation(variance, epsilon):
     )
 
 
-def _spread(x, mean, axis):
+def _variance(x, mean, axis):
     """Return the variance of each token's numbers."""
     variance = x.var(axis, keepdim=True, correction=0)
     count = torch.tensor(x.numel() / variance.numel())  # of numbers in one variance

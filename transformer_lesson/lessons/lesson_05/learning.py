@@ -20,7 +20,7 @@ def shares_right(
     levels: Mapping[str, float],
     others: Mapping[str, Sequence[float]],
 ) -> Figure:
-    """Return a row for each run: the share of words that are right, with its 95 % interval.
+    """Return a figure with a row per run: the share of words that are right, its 95 % interval.
 
     The interval is that of drawing words; how runs differ, the further runs show. So that both can
     be seen, the axis is cut between the runs below one half and those above.
@@ -84,7 +84,7 @@ def settings(
     level: tuple[str, float],
     highest: float,
 ) -> Figure:
-    """Return the same for groups of runs, side by side.
+    """Return a figure of the same for groups of runs, side by side.
 
     Args:
         title: the claim that the figure supports.

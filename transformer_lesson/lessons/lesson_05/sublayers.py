@@ -28,7 +28,7 @@ def units_added(
     W_2: Float[Tensor, "2 1"],
     b_2: Float[Tensor, "1"],
 ) -> Figure:
-    """Return what two units add to a score, and its sum with b_2, over the number of s's.
+    """Return a figure of what two units add to a score, and its sum with b_2, over the s's.
 
     Args:
         W_1, b_1, W_2, b_2: of a feed-forward network that reads two numbers, an s on the noun and
@@ -94,7 +94,7 @@ def shared_means(words: Sequence[str]) -> Figure:
 
 
 def norm_places() -> Figure:
-    """Return a block's sum drawn three times, with the norm in each of its three places."""
+    """Return a figure of a block's sum, three times, with the norm in each of its three places."""
     made, panels = figure(
         "Three places for the norm N",
         "Three drawings of a residual connection. The stream runs upward; a branch leaves it, "
@@ -131,7 +131,7 @@ def _box(axes, place, text, fill, edge, shape="round,pad=0.3", **look) -> None:
 
 
 def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str]) -> Figure:
-    """Return the residual stream's size at its stations, from top to bottom, one line per model.
+    """Return a figure of the residual stream's size at its stations, downwards, a line per model.
 
     Args:
         title: the claim that the figure supports.

@@ -14,7 +14,7 @@ def clouds(
     labels: Sequence[str],
     corners: Mapping[str, tuple[float, float]],
 ) -> Figure:
-    """Return one word's vectors, sent to two dimensions, stage by stage, colored by label.
+    """Return a figure of a word's vectors in two dimensions, stage by stage, colored by label.
 
     Each label's corner is a ring; dotted lines divide the square, so that a vector's nearest
     corner is in sight. Coinciding vectors are drawn around their place.

@@ -118,7 +118,7 @@ def _target(smoothing, hot):
 
 
 def _rows(draw: Draw, *axes: str) -> list[Tensor]:
-    """Return tensors of the named shapes: one sentence, one position, double and turned."""
+    """Return tensors of the named shapes: one sentence, one position, transposed doubles."""
     if draw.number in (2, 3):
         draw.sizes["batch" if draw.number == 2 else "n"] = 1
     tensors = [draw.normal(one) for one in axes]

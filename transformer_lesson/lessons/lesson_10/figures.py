@@ -19,7 +19,7 @@ BITS = "bits per character"
 def counting(
     title: str, recited: Sequence[float], unseen: Sequence[float], new: Sequence[float]
 ) -> Figure:
-    """Return the loss of n-gram tables beside how often their context is new.
+    """Return a figure of the loss of n-gram tables, beside how often their context is new.
 
     Args:
         title: the claim that the figure supports.
@@ -52,7 +52,7 @@ def counting(
 
 
 def overtaking(title: str, reached: Mapping[int, float], levels: Mapping[str, float]) -> Figure:
-    """Return a run's loss over its steps, and where it gets below each level.
+    """Return a figure of a run's loss over its steps, and where it gets below each level.
 
     Args:
         title: the claim that the figure supports.
@@ -98,7 +98,7 @@ def _passes(steps: Sequence[int], values: Sequence[float], level: float) -> _Pas
 def best_for_each(
     title: str, losses: Mapping[str, Sequence[float]], amounts: Sequence[int]
 ) -> Figure:
-    """Return several models' losses over amounts of text, with a ring around each amount's best.
+    """Return a figure of models' losses over amounts of text, a ring around each amount's best.
 
     Args:
         title: the claim that the figure supports.
@@ -170,7 +170,7 @@ def scaling(
 
 
 def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -> Figure:
-    """Return stories as rows of squares, one per sentence, those with a mistake on top.
+    """Return a figure of stories as rows of squares, one per sentence, mistaken ones on top.
 
     Args:
         title: the claim that the figure supports.

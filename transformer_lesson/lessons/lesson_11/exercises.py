@@ -14,19 +14,19 @@ from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
 from transformer_lesson.interpretability import circuits
 
-LABELS = 64  # of which a circuit gets some right
+LABELS = 64  # `accuracy` is a share of them
 
 
 class EdgeAccuracy:
     """How much is right with some edges only: cuts cost labels, some of them only together.
 
     Args:
-        right: labels that are right with all edges.
+        n_right: labels that are right with all edges.
         costs: labels that are lost once all of these edges are cut, by the edges' names.
     """
 
-    def __init__(self, right: int, costs: dict[str, int]):
-        self.right, self.costs = right, costs
+    def __init__(self, n_right: int, costs: dict[str, int]):
+        self.n_right, self.costs = n_right, costs
 
     def __call__(self, edges: Iterable[str]) -> float:
         """Return the share of the labels that is right with these edges."""
@@ -37,12 +37,12 @@ class EdgeAccuracy:
             if edge not in known:
                 raise TypeError(f"accuracy knows no edge {edge!r}: pass edges of the list, {known}")
         lost = sum(cost for cut, cost in self.costs.items() if not set(cut) & set(kept))
-        return max(0, self.right - lost) / LABELS
+        return max(0, self.n_right - lost) / LABELS
 
     def __repr__(self) -> str:
         told = [f"{' and '.join(cut)} {cost}" for cut, cost in self.costs.items()]
         return (
-            f"{self.right} of {LABELS} right with all; labels that a cut costs: {', '.join(told)}"
+            f"{self.n_right} of {LABELS} right with all; labels that a cut costs: {', '.join(told)}"
         )
 
 
@@ -62,13 +62,13 @@ CIRCUITS = (  # right labels, the share to keep, each edge's cost, and what edge
 
 def _circuit_inputs(draw: Draw) -> tuple:
     """Some edge is always needed. Costs that add up or do not, equals, a limit just reached."""
-    right, keep, costs, together = draw.one_of(CIRCUITS)
+    n_right, keep, costs, together = draw.one_of(CIRCUITS)
     n = min(len(costs), draw.size("edge", at_least=2)) if draw.small else len(costs)
     draw.sizes["edge"] = n
     edges = ["abcdefg"[i] for i in torch.randperm(n, generator=draw.generator)]
     lost = dict(zip(edges, costs, strict=False))
     lost |= {edges[i] + edges[j]: cost for (i, j), cost in together.items() if max(i, j) < n}
-    return edges, EdgeAccuracy(right, lost), keep
+    return edges, EdgeAccuracy(n_right, lost), keep
 
 
 @breaks("too many edges cut, or too few")
@@ -235,7 +235,7 @@ def _what_comes_later_changes_nothing(answer, inputs: tuple, guess: Tensor) -> s
     returns={"guess": "batch n"},
     hints=(
         "Two heads did this in two steps: find where my token stood before, the last time; look at "
-        "what stands one further. What if it never stood before?",
+        "the token one place later. What if it never stood before?",
         "`ids[:, :, None] == ids[:, None, :]` compares each token with each, (batch, query, key). "
         "`.tril(-1)` keeps the keys before the query.",
         "`torch.where(same, torch.arange(n), -1).amax(-1)` is the last earlier place, or -1. "

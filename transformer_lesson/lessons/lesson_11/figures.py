@@ -13,20 +13,20 @@ STYLES = ("-", "--", "-.", ":")
 def weight_by_query(
     title: str, heads: Mapping[str, Sequence[float]], needed: tuple[int, int]
 ) -> Figure:
-    """Return each head's weight on the token before, query by query.
+    """Return a figure of each head's weight on the token before, query by query.
 
     Args:
         title: the claim that the figure supports.
         heads: by name, one weight for each query from 1 on.
         needed: the first and the last query whose note another head needs.
     """
-    details, picture, axes = [], *figure(title, "", 8.0, 2.8)
+    alt_parts, picture, axes = [], *figure(title, "", 8.0, 2.8)
     first, last = needed
     for i, (name, weights) in enumerate(heads.items()):
         y, color = as_array(weights), COLORS[i]
         axes.plot(np.arange(1, len(y) + 1), y, STYLES[i] + "o", ms=3, color=color, label=name)
         before, inside = y[: first - 1].mean(), y[first - 1 : last].mean()
-        details.append(
+        alt_parts.append(
             f"{name}: queries 1 to {first - 1} {before:.2f}, "
             f"queries {first} to {last}, where notes are needed, {inside:.2f}"
         )
@@ -36,22 +36,22 @@ def weight_by_query(
     axes.set(xlabel="position", ylabel="weight on the token before", ylim=(0, 1.05))
     axes.legend(frameon=False, loc="lower left")
     picture.subplots_adjust(bottom=0.18)
-    picture.alt = f"{printable('. '.join(details))}."
+    picture.alt = f"{printable('. '.join(alt_parts))}."
     return picture
 
 
 def kernels(title: str, parts: Mapping[str, Sequence[float]]) -> Figure:
-    """Return how a head distributes its weight by distance, for several versions of its scores.
+    """Return a figure of a head's weight by distance, for several versions of its scores.
 
     Args:
         title: the claim that the figure supports.
         parts: by name, the weights at distance 0 (the token itself), 1, 2 and so on.
     """
-    details = [
+    alt_parts = [
         f"{name}: " + ", ".join(f"distance {d} {w:.2f}" for d, w in enumerate(weights))
         for name, weights in parts.items()
     ]
-    picture, panels = figure(title, f"{'. '.join(details)}.", 8.5, 2.8, columns=len(parts))
+    picture, panels = figure(title, f"{'. '.join(alt_parts)}.", 8.5, 2.8, columns=len(parts))
     picture.subplots_adjust(top=0.74, wspace=0.25)
     for i, (axes, (name, weights)) in enumerate(zip(panels, parts.items(), strict=True)):
         y = as_array(weights)
@@ -70,7 +70,7 @@ def kernels(title: str, parts: Mapping[str, Sequence[float]]) -> Figure:
 def rises(
     title: str, panels: Mapping[str, Mapping[str, Sequence[Sequence[tuple[int, float]]]]]
 ) -> Figure:
-    """Return how scores rise during training: in each panel, one color per kind of line.
+    """Return a figure of scores during training: in each panel, one color per kind of line.
 
     Args:
         title: the claim that the figure supports.
@@ -78,7 +78,7 @@ def rises(
     """
     picture, all_axes = figure(title, "", 9.0, 3.2, columns=len(panels))
     picture.subplots_adjust(top=0.8, right=0.97, wspace=0.2)
-    details = []
+    alt_parts = []
     for axes, (name, kinds) in zip(all_axes, panels.items(), strict=True):
         for i, (kind, lines) in enumerate(kinds.items()):
             for j, line in enumerate(lines):
@@ -86,13 +86,13 @@ def rises(
                 label = kind if j == 0 else None
                 axes.plot(steps, values, STYLES[i], color=COLORS[i], lw=1.4, label=label)
             half = sorted(half_way(line) for line in lines)
-            details.append(f"{name}, {kind}: half of its rise by step {half[0]} to {half[-1]}")
+            alt_parts.append(f"{name}, {kind}: half of its rise by step {half[0]} to {half[-1]}")
         axes.set_title(printable(name), fontsize=10)
         axes.set(xlabel="step", ylim=(0, 1.02))
         axes.grid(alpha=0.3)
     all_axes[0].set_ylabel("share")
     all_axes[-1].legend(frameon=False, fontsize=8.5, loc="lower right")
-    picture.alt = f"{'. '.join(details)}."
+    picture.alt = f"{'. '.join(alt_parts)}."
     return picture
 
 
@@ -104,7 +104,7 @@ def half_way(line: Sequence[tuple[int, float]]) -> int:
 
 
 def token_tables(title: str, tables: Mapping) -> Figure:
-    """Return square tables side by side, token read against token, each on its own scale.
+    """Return a figure of square tables, token read against token, each on its own scale.
 
     Args:
         title: the claim that the figure supports.
@@ -112,7 +112,7 @@ def token_tables(title: str, tables: Mapping) -> Figure:
     """
     picture, panels = figure(title, "", 9.0, 3.0, columns=len(tables))
     picture.subplots_adjust(top=0.72, bottom=0.24, left=0.07, right=0.98, wspace=0.25)
-    details = []
+    alt_parts = []
     for axes, (name, table) in zip(panels, tables.items(), strict=True):
         table = as_array(table)
         most, n = np.abs(table).max(), len(table)
@@ -121,16 +121,16 @@ def token_tables(title: str, tables: Mapping) -> Figure:
         other = (table.sum() - np.diag(table).sum()) / (n * n - n)
         axes.set_title(f"{printable(name)}\nown {own:+.1f}, others {other:+.1f}", fontsize=9.5)
         axes.set(xlabel="logit of token", xticks=[0, n - 1], yticks=[0, n - 1])
-        details.append(f"{name}: own token {own:+.1f}, others {other:+.1f} on average")
+        alt_parts.append(f"{name}: own token {own:+.1f}, others {other:+.1f} on average")
     panels[0].set_ylabel("token it looks at")
     note = "purple raises the logit, orange lowers it; each table has its own scale"
     picture.text(0.5, 0.01, note, ha="center", fontsize=8.5)
-    picture.alt = f"{printable('. '.join(details))}."
+    picture.alt = f"{printable('. '.join(alt_parts))}."
     return picture
 
 
 def arrows(title: str, panels: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Return features as arrows in two dimensions, one panel per training setting.
+    """Return a figure of features as arrows in two dimensions, a panel per training setting.
 
     Args:
         title: the claim that the figure supports.
@@ -138,7 +138,7 @@ def arrows(title: str, panels: Mapping[str, Sequence[Sequence[float]]]) -> Figur
     """
     picture, all_axes = figure(title, "", 9.0, 2.9, columns=len(panels))
     picture.subplots_adjust(left=0.03, right=0.97, bottom=0.04, top=0.74, wspace=0.1)
-    details = []
+    alt_parts = []
     for axes, (name, W) in zip(all_axes, panels.items(), strict=True):
         W = as_array(W)
         lengths = np.hypot(*W.T)
@@ -152,6 +152,6 @@ def arrows(title: str, panels: Mapping[str, Sequence[Sequence[float]]]) -> Figur
         axes.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", xticks=[], yticks=[])
         for spine in axes.spines.values():
             spine.set_visible(False)
-        details.append(f"{name}: {kept} of {len(W)} features have an arrow longer than 0.5")
-    picture.alt = f"{printable('. '.join(details))}."
+        alt_parts.append(f"{name}: {kept} of {len(W)} features have an arrow longer than 0.5")
+    picture.alt = f"{printable('. '.join(alt_parts))}."
     return picture

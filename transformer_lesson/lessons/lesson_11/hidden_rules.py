@@ -21,9 +21,9 @@ from transformer_lesson.caching import copied
 from transformer_lesson.lessons.lesson_11 import induction
 
 WEIGHTS = Path(__file__).with_name("unknown.safetensors")
-N_TOKENS, TRAINED_LENGTH, LONGEST = 12, 24, 32  # ids; tokens in training, and at most
+N_TOKENS, TRAINED_LENGTH, MAX_LENGTH = 12, 24, 32  # ids; tokens in training, and at most
 MODELS = 30
-CONFIG = replace(induction.CONFIG, vocab_size=N_TOKENS, d_model=32, max_len=LONGEST)
+CONFIG = replace(induction.CONFIG, vocab_size=N_TOKENS, d_model=32, max_len=MAX_LENGTH)
 DISTANCES = 4
 
 Ids = Int64[Tensor, "batch n"]
@@ -62,7 +62,7 @@ class Variant(NamedTuple):
     """A rule, and for each token of the numbered model the token of the trained one."""
 
     rule: str
-    trained: tuple[int, ...]
+    to_trained: tuple[int, ...]
 
 
 @cache
@@ -70,7 +70,7 @@ def renamed(number: int) -> Variant:
     """Return which rule a model has and how its tokens are renamed; no two numbers share both.
 
     Args:
-        number: from 1 to 30; each three in turn have the three rules, in an order of their own.
+        number: from 1 to 30; each group of three has all three rules, in its own order.
     """
     group, place = divmod(number - 1, len(RULES))
     rule = random.Random(f"rules {group}").sample([*RULES], len(RULES))[place]
@@ -86,19 +86,19 @@ def renamed(number: int) -> Variant:
 
 def hidden_rule(number: int, ids: Ids) -> Ids:
     """Return what the model of this number was trained to guess."""
-    rule, trained = renamed(number)
-    there = torch.tensor(trained)
-    return there.argsort()[RULES[rule](there[ids])]
+    rule, tokens = renamed(number)
+    to_trained = torch.tensor(tokens)
+    return to_trained.argsort()[RULES[rule](to_trained[ids])]
 
 
 @copied
 def trained_model(number: int) -> induction.AttentionOnlyDecoder:
     """Return the model of this number: the trained one with its tokens renamed."""
-    rule, trained = renamed(number)
+    rule, to_trained = renamed(number)
     stored = load_file(WEIGHTS)
     own = {n.removeprefix(f"{rule}."): w.float() for n, w in stored.items() if n.startswith(rule)}
     for table in ("embedding.weight", "projection.weight"):
-        own[table] = own[table][list(trained)]
+        own[table] = own[table][list(to_trained)]
     model = induction.AttentionOnlyDecoder(CONFIG)
     model.load_state_dict(own)
     return model.eval().requires_grad_(False)

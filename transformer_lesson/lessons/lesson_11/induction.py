@@ -26,7 +26,7 @@ from transformer_lesson.training.config import TrainConfig
 
 STORED = Path(__file__).with_name("circuits.json")
 LENGTH, SHORTEST, LONGEST = 48, 6, 24  # tokens read, and in a segment
-HELD_OUT = 10**6  # a seed that no training has
+HELD_OUT = 10**6  # a seed that no training run uses
 
 CONFIG = ModelConfig(
     vocab_size=48,
@@ -86,7 +86,8 @@ class AttentionOnlyDecoder(nn.Module):
     def __init__(self, config: ModelConfig = CONFIG, positions_in_stream: bool = False):
         super().__init__()
         self.config = config
-        in_stream = "sinusoidal" if positions_in_stream else "rotary"  # rotary: none there
+        # With "rotary", the embedding adds no positions.
+        in_stream = "sinusoidal" if positions_in_stream else "rotary"
         self.embedding = InputEmbedding(replace(config, positions=in_stream))
         blocks = (AttentionBlock(config, positions_in_stream) for _ in range(config.n_layers))
         self.decoder, self.decoder_norm = nn.ModuleList(blocks), nn.Identity()
@@ -118,8 +119,8 @@ def repeated_sequences(
         length: tokens in a row.
         vocab_size: number of different tokens.
         seed: of the random numbers.
-        prefixes: number of tokens before each row's first segment, none of which occurs in the
-            segment; if empty, no row has a prefix.
+        prefixes: number of foreign tokens before each row's first segment: none of them occurs in
+            the segment; if empty, no row has a prefix.
 
     Raises:
         ValueError: no rows, a segment shorter than 1 token, or a segment and prefix together longer

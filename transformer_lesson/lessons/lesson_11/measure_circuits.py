@@ -1,7 +1,7 @@
 """Measure three seeds for lesson 11: how circuits form, what they are, and where they fail.
 
 python -m transformer_lesson.lessons.lesson_11.measure_circuits
-    some five minutes; writes transformer_lesson/lessons/lesson_11/circuits.json
+    about five minutes; writes transformer_lesson/lessons/lesson_11/circuits.json
 """
 
 import json
@@ -35,24 +35,24 @@ def previous_and_induction(model: nn.Module) -> tuple[float, float]:
     return needed.max().item(), head_scores.induction_score(second, 24).max().item()
 
 
-def formed(seed: int, warm_up: int) -> tuple[AttentionOnlyDecoder, list[list[float]]]:
+def train_and_trace(seed: int, warm_up: int) -> tuple[AttentionOnlyDecoder, list[list[float]]]:
     """Train one model; return it and, for every fifth step, [step, previous, induction, right]."""
     model, curve, test = new_model(seed), [], induction.held_out_batch()
 
-    def look(report: StepReport) -> None:
+    def log_step(report: StepReport) -> None:
         if report.step == 1 or report.step % 5 == 0:
             right = induction.repeated_accuracy(report.model, test)
             row = [*previous_and_induction(report.model), right]
             curve.append([report.step, *(round(one, 4) for one in row)])
 
     recipe = replace(induction.TRAINING, warmup_steps=warm_up)
-    train(model, RepeatedSequences(seed=seed), recipe, on_step=look)
+    train(model, RepeatedSequences(seed=seed), recipe, on_step=log_step)
     return model.requires_grad_(False), curve
 
 
-def read_weights(model: AttentionOnlyDecoder) -> dict:
+def scores_of_weights(model: AttentionOnlyDecoder) -> dict:
     """Return each head's copying score, and how much block 1 reads from block 0."""
-    W_E, W_U = model.embedding.weight * 128**0.5, model.projection.weight.T
+    W_E, W_U = model.embedding.weight * induction.CONFIG.d_model**0.5, model.projection.weight.T
     heads = {
         f"{i}.{head}": head_matrices.head_matrices(model.decoder[i].self_attention, head)
         for i in (0, 1)
@@ -81,7 +81,7 @@ def circuit_of(model: AttentionOnlyDecoder) -> dict:
     graph = circuits.EdgeGraph(model, *induction.held_out_batch().inputs)
     repeated = induction.repeated_part(few)
 
-    def sure(edges: list[circuits.Edge]) -> float:
+    def mean_probability(edges: list[circuits.Edge]) -> float:
         probabilities = graph.logits(few.inputs[0], edges).softmax(dim=-1)
         return probabilities.gather(-1, few.labels[..., None])[..., 0][repeated].mean().item()
 
@@ -89,7 +89,7 @@ def circuit_of(model: AttentionOnlyDecoder) -> dict:
         accuracy = induction.repeated_accuracy(lambda ids: graph.logits(ids, edges), test)
         return round(accuracy, 4)
 
-    circuit = circuits.smallest_circuit(graph.edges, sure)
+    circuit = circuits.smallest_circuit(graph.edges, mean_probability)
     rest = [edge for edge in graph.edges if edge not in circuit]
     return {"edges": circuit, "all": right(graph.edges), "alone": right(circuit),
             "without": right(rest)}  # fmt: skip
@@ -120,7 +120,7 @@ def looking_back(model: nn.Module) -> dict[str, float]:
     return accuracy
 
 
-def mend(model: AttentionOnlyDecoder, seed: int) -> None:
+def train_with_prefixes(model: AttentionOnlyDecoder, seed: int) -> None:
     """Train 150 more steps with 0 to 24 foreign tokens in front."""
     more = RepeatedSequences(seed=seed + 10, longest_prefix=24)
     recipe = replace(induction.TRAINING, steps=150, warmup_steps=20)
@@ -141,16 +141,16 @@ def main() -> None:
     stored: dict[str, list] = {"curves": [], "seeds": []}
     for warm_up in WARM_UPS:
         for seed in SEEDS:
-            model, curve = formed(seed, warm_up)
+            model, curve = train_and_trace(seed, warm_up)
             stored["curves"].append({"seed": seed, "warm_up": warm_up, "points": curve})
             if warm_up != WARM_UPS[0]:  # what `TRAINING` comes to
                 continue
             one = {"seed": seed, "right": round(induction.repeated_accuracy(model, mixed), 4)}
-            one |= {"one_block": one_block(seed, mixed), **read_weights(model)}
+            one |= {"one_block": one_block(seed, mixed), **scores_of_weights(model)}
             one |= {"agreement": agreement(model, mixed), "prefix": by_prefix(model)}
             one["looking_back"] = looking_back(model)
             one["circuit"] = circuit_of(model)
-            mend(model, seed)
+            train_with_prefixes(model, seed)
             one["mended"] = by_prefix(model)
             stored["seeds"].append(one)
             print(json.dumps(one, indent=1))

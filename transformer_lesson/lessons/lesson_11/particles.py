@@ -21,7 +21,7 @@ from transformer_lesson.text.tokenizers import WordTokenizer
 FORMS = [form for name in ("open", "close") for form in VERBS[name][:2]]
 
 
-class Choices(NamedTuple):
+class ParticleBatch(NamedTuple):
     """A batch of such sentences: what a translator has read when it must choose auf or zu."""
 
     opens: Int64[Tensor, "batch source"]
@@ -54,7 +54,7 @@ def opened_and_closed(n: int, seed: int) -> list[tuple[Pair, Pair]]:
     return list(pairs.values())
 
 
-def choices(pairs: list[tuple[Pair, Pair]], tokenizer: WordTokenizer) -> Choices:
+def choices(pairs: list[tuple[Pair, Pair]], tokenizer: WordTokenizer) -> ParticleBatch:
     """Return these sentences as one batch.
 
     Args:
@@ -69,7 +69,7 @@ def choices(pairs: list[tuple[Pair, Pair]], tokenizer: WordTokenizer) -> Choices
     prefixes = [[tokenizer.bos_id, *tokenizer.encode(" ".join(words))] for words in german]
     english = [opens.source.split() for opens, _ in pairs]
     verb = [next(i for i, word in enumerate(words) if word in FORMS) for words in english]
-    return Choices(
+    return ParticleBatch(
         *sources,
         pad_batch(prefixes, tokenizer.pad_id),
         torch.tensor(verb),

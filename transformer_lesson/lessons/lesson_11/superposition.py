@@ -13,7 +13,7 @@ from torch import Tensor, nn
 FEATURES = 5
 
 
-class Squeezed(NamedTuple):
+class TrainedToy(NamedTuple):
     """A trained toy: each feature's direction, the biases, and the last loss."""
 
     W: Float[Tensor, "feature dimension"]
@@ -25,7 +25,7 @@ class Squeezed(NamedTuple):
         return int((self.W.norm(dim=1) > 0.5).sum())
 
 
-def squeeze(density: float, seed: int = 0, steps: int = 1500) -> Squeezed:
+def squeeze(density: float, seed: int = 0, steps: int = 1500) -> TrainedToy:
     """Train x' = ReLU(x W W^T + b) to reconstruct five numbers x through two.
 
     Each feature is active, uniform in [0, 1], for a share of the time, and 0 otherwise. Feature i
@@ -51,9 +51,9 @@ def squeeze(density: float, seed: int = 0, steps: int = 1500) -> Squeezed:
     for _ in range(steps):
         sizes, chances = torch.rand(2, 512, FEATURES, generator=generator)
         x = sizes * (chances < density)  # (batch, feature)
-        given_back = torch.relu(x @ W @ W.T + b)
-        loss = (importance * (x - given_back).square()).mean()
+        reconstruction = torch.relu(x @ W @ W.T + b)
+        loss = (importance * (x - reconstruction).square()).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return Squeezed(W.detach(), b.detach(), loss.item())
+    return TrainedToy(W.detach(), b.detach(), loss.item())

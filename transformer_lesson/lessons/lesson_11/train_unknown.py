@@ -1,7 +1,7 @@
 """Train the three models behind the unknown ones of lesson 11.
 
 python -m transformer_lesson.lessons.lesson_11.train_unknown
-    some six minutes; writes transformer_lesson/lessons/lesson_11/unknown.safetensors
+    about six minutes; writes transformer_lesson/lessons/lesson_11/unknown.safetensors
 """
 
 import torch

@@ -22,7 +22,7 @@ from transformer_lesson.exercises.engine.time_limit import (
 )
 from transformer_lesson.intervals import wilson
 from transformer_lesson.lessons.lesson_11.hidden_rules import (
-    LONGEST,
+    MAX_LENGTH,
     MODELS,
     N_TOKENS,
     TRAINED_LENGTH,
@@ -32,7 +32,7 @@ from transformer_lesson.model.hooks import record
 
 RUNS, ENOUGH = 40, 0.9  # runs of a model; share of sequences on which a rule has to agree
 HEADS = ("0.0", "0.1", "1.0", "1.1")
-ASKED = 200  # sequences on which a rule is compared with the model
+N_TEST_SEQUENCES = 200  # sequences on which a rule is compared with the model
 
 Tokens = Sequence[int] | Int64[Tensor, " n"]
 Rule = Callable[[list[int]], Tokens]
@@ -46,7 +46,7 @@ class Run:
         ids: the tokens.
         guesses: after each of them, the likeliest next token.
         weights: by head, such as "1.0", shape (query, key).
-        changed: which head's output was another run's; "" for none.
+        changed: a sentence about the head whose output was replaced; "" for none.
     """
 
     ids: list[int]
@@ -90,8 +90,8 @@ class Unknown:
             ValueError: other ids, or no runs left.
         """
         read = _checked(ids)
-        self._pay()
-        return self._kept(_read(self.number, read))
+        self._check_runs_left()
+        return self._add(_read(self.number, read))
 
     def put_back(self, ids: Tokens, other: Tokens, head: str) -> Run:
         """Run the model on `ids`, but let one head send what it sends for `other`; costs one run.
@@ -111,8 +111,8 @@ class Unknown:
             )
         if head not in HEADS:
             raise Misuse(f"There is no head {head!r:.20}: take one of {', '.join(HEADS)}.")
-        self._pay()
-        return self._kept(_read(self.number, read, instead, head))
+        self._check_runs_left()
+        return self._add(_read(self.number, read, instead, head))
 
     def check(self, rule: Rule, breaks: Tokens | None = None) -> Report:
         """Say how often a rule agrees with the model; costs no run.
@@ -140,9 +140,9 @@ class Unknown:
             return self._report("failed", str(bad))
 
     def _judged(self, rule: Rule, broken: list[int] | None) -> Report:
-        usual = _agreeing(self.number, rule, *AS_TRAINED)
-        lines = [_told("As in training, 24 tokens at random", *usual[:2])]
-        holds, place = usual[0] >= ENOUGH * ASKED, None
+        as_trained = _agreeing(self.number, rule, *AS_TRAINED)
+        lines = [_agreement_sentence("As in training, 24 tokens at random", *as_trained[:2])]
+        holds, place = as_trained[0] >= ENOUGH * N_TEST_SEQUENCES, None
         if broken is not None:
             guesses = _read(self.number, broken).guesses
             own = _guesses(rule, broken)
@@ -155,24 +155,24 @@ class Unknown:
             )
         if holds and place is not None:  # before, it would tell where to break it
             lines += [
-                _told(name, *_agreeing(self.number, rule, *kind)[:2])
+                _agreement_sentence(name, *_agreeing(self.number, rule, *kind)[:2])
                 for name, kind in UNLIKE_TRAINED.items()
             ]
-        lines.append(_what_next(holds, usual[2], broken is not None, place is not None))
+        lines.append(_what_next(holds, as_trained[2], broken is not None, place is not None))
         status = "failed" if not holds else "half done" if place is None else "passed"
         return self._report(status, "\n".join(lines))
 
     def _report(self, status: str, text: str) -> Report:
         return Report(f"unknown {self.number}", status, text)
 
-    def _pay(self) -> None:
+    def _check_runs_left(self) -> None:
         if not self.runs_left:
             raise Misuse(
                 f"All {RUNS} runs are used up: think about those you have, `runs` lists them, and "
                 "`check` costs nothing."
             )
 
-    def _kept(self, run: Run) -> Run:
+    def _add(self, run: Run) -> Run:
         self.runs.append(run)
         return run
 
@@ -210,8 +210,8 @@ def _checked(ids: Any) -> list[int]:
         raise Misuse(
             f"Pass a list of tokens, such as [3, 1, 4, 1, 5]: {ids!r:.60} is none."
         ) from None
-    if not 1 <= len(read) <= LONGEST:
-        raise Misuse(f"The model reads 1 to {LONGEST} tokens, and here are {len(read)}.")
+    if not 1 <= len(read) <= MAX_LENGTH:
+        raise Misuse(f"The model reads 1 to {MAX_LENGTH} tokens, and here are {len(read)}.")
     wrong = [one for one in read if not 0 <= one < N_TOKENS]
     if wrong:
         raise Misuse(f"Tokens go from 0 to {N_TOKENS - 1}, and {wrong[0]} is none of them.")
@@ -246,13 +246,13 @@ def _read(number: int, ids: list[int], other: list[int] | None = None, head: str
 def _random(length: int, tokens: int, seed: int) -> Int64[Tensor, "batch n"]:
     """Return sequences of tokens drawn at random, each from a few of all tokens."""
     generator = torch.Generator().manual_seed(seed)
-    few = torch.rand(ASKED, N_TOKENS, generator=generator).argsort(dim=1)[:, :tokens]
-    return few.gather(1, torch.randint(tokens, (ASKED, length), generator=generator))
+    few = torch.rand(N_TEST_SEQUENCES, N_TOKENS, generator=generator).argsort(dim=1)[:, :tokens]
+    return few.gather(1, torch.randint(tokens, (N_TEST_SEQUENCES, length), generator=generator))
 
 
 AS_TRAINED = (TRAINED_LENGTH, N_TOKENS, 1)
 UNLIKE_TRAINED = {
-    f"Longer, {LONGEST} tokens": (LONGEST, N_TOKENS, 2),
+    f"Longer, {MAX_LENGTH} tokens": (MAX_LENGTH, N_TOKENS, 2),
     "Two tokens only": (TRAINED_LENGTH, 2, 3),
 }
 
@@ -293,7 +293,7 @@ def _guesses(rule: Rule, ids: list[int]) -> list[int]:
     return found
 
 
-def _told(kind: str, right: int, asked: int) -> str:
+def _agreement_sentence(kind: str, right: int, asked: int) -> str:
     low, high = wilson(right, asked)
     return (
         f"{kind}: your rule says what the model says on {right} of {asked} sequences "

@@ -15,7 +15,7 @@ INK = "#22303c"
 
 
 def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
-    """Return the numbers of one block as dots on its levels.
+    """Return a figure of the numbers of one block, as dots on its levels.
 
     Args:
         title: the claim that the figure supports.
@@ -50,7 +50,7 @@ def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
 
 
 def block_of_bytes(title: str, block) -> Figure:
-    """Return a Q4_1 block's 20 bytes as boxes, its first byte of steps taken apart.
+    """Return a figure of a Q4_1 block's 20 bytes, its first byte of steps taken apart.
 
     Args:
         title: the claim that the figure supports.
@@ -96,7 +96,7 @@ def _box(axes, corner, width, color: str, text: str) -> None:
 
 
 def second_time(title: str, with_all: dict[str, float], without: dict[str, list[float]]) -> Figure:
-    """Return losses of a model without some of its heads, as dots, beside the whole model's.
+    """Return a figure of a model's losses without some of its heads, beside the whole model's.
 
     Args:
         title: the claim that the figure supports.
@@ -121,7 +121,7 @@ def second_time(title: str, with_all: dict[str, float], without: dict[str, list[
 
 
 def errors_by_size(title: str, sizes: Sequence[int], errors: Sequence[float]) -> Figure:
-    """Return relative errors of a matrix in 4 bits against the numbers that share a scale.
+    """Return a figure of a matrix's relative errors in 4 bits over the numbers that share a scale.
 
     Args:
         title: the claim that the figure supports.
@@ -142,7 +142,7 @@ def errors_by_size(title: str, sizes: Sequence[int], errors: Sequence[float]) ->
 
 
 def order_of_rows(title: str) -> Figure:
-    """Return the rows of a small head in llama.cpp's order and in ours, a color for each pair."""
+    """Return a figure of a small head's rows in llama.cpp's order and ours, a color per pair."""
     alt = (
         "Two rows of eight boxes, for a head of eight numbers. Above, in the file, boxes 0 and 1 "
         "have one color, 2 and 3 the next. Below, in our model, 0 and 4 have one color, 1 and 5 "
@@ -173,7 +173,7 @@ def sublayer_differences(comparison: Comparison) -> list[float]:
 
 
 def matrix_forgotten(title: str, right: list[float], wrong: list[float]) -> Figure:
-    """Return the differences of sub-layers over the blocks, with a matrix of block 12 wrong.
+    """Return a figure of sub-layers' differences over the blocks, a matrix of block 12 wrong.
 
     Args:
         title: the claim that the figure supports.
@@ -191,7 +191,7 @@ def matrix_forgotten(title: str, right: list[float], wrong: list[float]) -> Figu
 
 
 def scores_of_heads(title: str, scores, framed: Sequence[tuple[int, int]]) -> Figure:
-    """Return a score of every head, a column for each block, with some heads framed.
+    """Return a figure of every head's score, a column for each block, with some heads framed.
 
     Args:
         title: the claim that the figure supports.

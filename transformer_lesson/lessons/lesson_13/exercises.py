@@ -441,7 +441,7 @@ _router_learns.of_gradients = "right results"
     returns={"weights": "n expert", "balance loss": ""},
     hints=(
         "`P = (x @ W_router).softmax(dim=-1)` is each token's distribution over the experts. Keep "
-        "its k largest numbers as they are, and put 0 in the place of the others.",
+        "its k largest numbers as they are, and put 0 in place of the others.",
         "`best = P.topk(k, dim=-1).indices`; `torch.zeros_like(P).scatter(-1, best, 1.0)` is 1 "
         "where an expert was chosen. Its mean over the tokens, divided by k, is `share`.",
         "`balance = W_router.size(1) * (share * P.mean(dim=0)).sum()`.",

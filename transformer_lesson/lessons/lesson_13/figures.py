@@ -20,7 +20,7 @@ STYLES = ("-", "--", "-.", ":")
 def differences(
     title: str, found: Mapping[str, Sequence[float]], beside: str = "the row above"
 ) -> Figure:
-    """Return one row per change: each seed's difference in loss, and the verdict.
+    """Return a figure with a row per change: each seed's difference in loss, and the verdict.
 
     Args:
         title: the claim that the figure supports.
@@ -49,7 +49,7 @@ def differences(
 
 
 def by_rate(title: str, runs: Mapping[str, Mapping[float, Sequence[float]]]) -> Figure:
-    """Return each recipe's losses over the rates that were tried, the mean and the seeds' range.
+    """Return a figure of recipes' losses over the rates tried, the mean and the seeds' range.
 
     Args:
         title: the claim that the figure supports.
@@ -78,7 +78,7 @@ def by_rate(title: str, runs: Mapping[str, Mapping[float, Sequence[float]]]) -> 
 
 
 def along_a_text(title: str, runs: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Return the loss along a text, the mean over seeds and their range.
+    """Return a figure of the loss along a text, the mean over seeds and their range.
 
     Args:
         title: the claim that the figure supports.
@@ -107,7 +107,7 @@ def along_a_text(title: str, runs: Mapping[str, Sequence[Sequence[float]]]) -> F
 
 
 def shares(title: str, found: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Return how tokens spread over experts: a bar for each block, most used expert at the bottom.
+    """Return a figure of tokens' experts: a bar for each block, the most used one at the bottom.
 
     Args:
         title: the claim that the figure supports.
@@ -131,7 +131,7 @@ def shares(title: str, found: Mapping[str, Sequence[Sequence[float]]]) -> Figure
 
 
 def lookers(title: str, share: torch.Tensor) -> Figure:
-    """Return how much of its attention each head gives to a text's first token.
+    """Return a figure of the attention that each head gives to a text's first token.
 
     Args:
         title: the claim that the figure supports.
@@ -147,7 +147,7 @@ def lookers(title: str, share: torch.Tensor) -> Figure:
 
 
 def copiers(title: str, scores: torch.Tensor, far: Sequence[int]) -> Figure:
-    """Return each head's induction score.
+    """Return a figure of each head's induction score.
 
     Args:
         title: the claim that the figure supports.
@@ -175,7 +175,7 @@ def _by_head(title: str, alt: str, values: torch.Tensor, label: str) -> tuple[Fi
 
 
 def by_position(title: str, rises: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Return how much higher the loss is along texts, for each change of a model.
+    """Return a figure of how much higher the loss is along texts, for each change of a model.
 
     Args:
         title: the claim that the figure supports.

@@ -107,7 +107,7 @@ def same(x: Tensor, *_: Any) -> Tensor:
 
 
 def turned_by(model: DecoderOnlyTransformer, near: Any, far: Any) -> Any:
-    """Turn queries and keys otherwise: functions in the place of the two rotations."""
+    """Turn queries and keys otherwise: functions in place of the two rotations."""
     rotates = [block.self_attention.rotate for block in model.decoder]
     first_far = model.config.windows.index(None)
     return put((rotates[0], "forward", near), (rotates[first_far], "forward", far))

@@ -137,7 +137,7 @@ def _gammas(norms: nn.ModuleList) -> tuple[Tensor, Tensor]:
 def read_with(
     function: Callable, model: DecoderOnlyTransformer, ids: Int[Tensor, "batch n"]
 ) -> Float[Tensor, "batch vocab_size"]:
-    """Return the last token's logits, with a function of your own in the place of every block.
+    """Return the last token's logits, with a function of your own in place of every block.
 
     Args:
         function: `gemma_block`, or one with its arguments.

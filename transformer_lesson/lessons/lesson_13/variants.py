@@ -92,7 +92,7 @@ class LinearAttention(MultiHeadAttention):
     """Heads without softmax; each head's output, which grows with the text, is normalized."""
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Mask, start: int = 0) -> Tensor:
-        """Return what each head adds up; places don't matter to it."""
+        """Return what each head adds up; positions don't matter to it."""
         groups = self.n_heads // self.n_kv_heads
         K, V = (x.repeat_interleave(groups, dim=1) for x in (K, V))
         return F.rms_norm(linear_attention(Q, K, V), V.shape[-1:])  # (batch, head, n, d_head)

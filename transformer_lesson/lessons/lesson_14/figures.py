@@ -67,7 +67,7 @@ def healthy_limits(probe: str) -> str:
 
 
 def blind_spots(title: str) -> Figure:
-    """Return the table: a row for each patient, below the healthy one, a column for each probe.
+    """Return a figure of the table: a row per patient, below the healthy one, a column per probe.
 
     A number that differs from the healthy one by more than the probe's limit, from each seed, is
     shown as from the first, shaded by whether it is higher or lower. Where seeds disagree, it says

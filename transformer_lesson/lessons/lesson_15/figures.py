@@ -77,7 +77,7 @@ def exponents_compared(
     runs: Sequence[Run],
     new: Sequence[Run],
 ) -> Figure:
-    """Return laws with several alphas, near the runs and far beyond them.
+    """Return a figure of laws with several alphas, near the runs and far beyond them.
 
     Args:
         title: the claim that the figure supports.

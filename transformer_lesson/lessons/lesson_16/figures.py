@@ -19,7 +19,7 @@ SIDE, THIN = 2.0, 0.14  # inches
 
 
 def comparisons(runs: Sequence[dict]) -> Figure:
-    """Return what three runs of DPO win and lose step by step.
+    """Return a figure of what three runs of DPO win and lose step by step.
 
     Args:
         runs: as `taste` stored them, a run for each seed.
@@ -51,7 +51,7 @@ def _without_wenn(one: dict) -> list[float]:
 
 
 def sharpened(ks: Sequence[int], curves: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Return pass@k over k, a line for each of three models, the control dashed.
+    """Return a figure of pass@k over k, a line for each of three models, the control dashed.
 
     Args:
         ks: numbers of draws.
@@ -80,7 +80,7 @@ def sharpened(ks: Sequence[int], curves: Mapping[str, Sequence[Sequence[float]]]
 
 
 def waits(curves: Sequence[Sequence[float]]) -> Figure:
-    """Return the reward of runs that begin where nothing is right, the mean of ten steps each.
+    """Return a figure of the reward, in tens of steps, of runs that begin where nothing is right.
 
     Args:
         curves: the mean reward of each step, a run for each seed.
@@ -105,7 +105,7 @@ def waits(curves: Sequence[Sequence[float]]) -> Figure:
 
 
 def hasty(runs: Sequence[dict]) -> Figure:
-    """Return the reward that counts words, and the shares that are right with it and without.
+    """Return a figure of a reward that counts words, and the shares right with it and without.
 
     Args:
         runs: as `hacked` stored them, a run for each seed.
@@ -132,7 +132,7 @@ def hasty(runs: Sequence[dict]) -> Figure:
 
 
 def orders_left(runs: Sequence[dict]) -> Figure:
-    """Return which of two right orders is drawn, over how many draws are right.
+    """Return a figure of which of two right orders is drawn, over how many draws are right.
 
     Args:
         runs: as `variety` stored them, a run for each seed.
@@ -196,7 +196,7 @@ def _legend_above(axes: Axes) -> None:
 
 
 def written(kinds: dict[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
-    """Return what is written before and after DPO.
+    """Return a figure of what is written before and after DPO.
 
     Args:
         kinds: by name, the shares of all seeds before and after; first chosen and rejected, then
@@ -220,7 +220,7 @@ def written(kinds: dict[str, tuple[Sequence[float], Sequence[float]]]) -> Figure
 
 
 def competing(advantages: dict[str, Sequence[float]], shares: dict[int, Sequence[float]]) -> Figure:
-    """Return which attempts are praised at first, and which kind of the praised ones wins.
+    """Return a figure of the attempts praised at first, and which kind of these wins.
 
     Args:
         advantages: by kind of attempt, the mean advantage before the first step, of all seeds.
@@ -265,7 +265,7 @@ def competing(advantages: dict[str, Sequence[float]], shares: dict[int, Sequence
 
 
 def distances(texts: Sequence[str], looks: Sequence[Sequence[Sequence[tuple]]]) -> Figure:
-    """Return sums with their work, a row each, and from how far back each digit is read.
+    """Return a figure of sums with their work, and from how far back each digit is read.
 
     Args:
         texts: prompts with their answers.

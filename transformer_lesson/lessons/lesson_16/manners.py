@@ -133,7 +133,7 @@ def tune(
     seed: int = 0,
     label_smoothing: float = 0.0,
 ) -> History:
-    """Supervised tuning: the usual `train`, with a low rate and few steps, 32 pairs in each.
+    """Supervised fine-tuning: the usual `train`, with a low rate and few steps, 32 pairs in each.
 
     Args:
         model: changed in place; frozen weights stay.

@@ -14,7 +14,7 @@ Rule = Callable[[list[float]], bool]
 
 
 def sign_lists(differences: Sequence[float], rules: Mapping[str, Rule]) -> Figure:
-    """Return the means of all lists of signs, in order, and in which of them each rule is alarmed.
+    """Return a figure of all sign lists' means, in order, and in which each rule is alarmed.
 
     Args:
         differences: change minus baseline, in nats; their own signs are marked.
@@ -75,7 +75,7 @@ def _alarms(axes: Axes, seen: Mapping[str, Sequence[bool]], observed: int) -> No
 
 
 def forecast(plan: Plan, reached: float, runs: Sequence[float]) -> Figure:
-    """Return a plan's two short runs, the line through them, what it expects and what was reached.
+    """Return a figure of a plan's two short runs, their line, what it expects and what was reached.
 
     Args:
         plan: as `make_plan` or `own` made it.

@@ -48,6 +48,7 @@ def said(capsys, *arguments: str) -> tuple[object, str]:
 def test_the_readme_names_the_wheel_as_it_is():
     version = tomllib.loads(read("pyproject.toml"))["project"]["version"]
     assert f"--from transformer_lesson-{version}-py3-none-any.whl " in read("README.md")
+    assert f"install transformer_lesson-{version}-py3-none-any.whl`" in read("docs/starting.md")
 
 
 @pytest.mark.slow

@@ -62,9 +62,8 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
 }
 DONE = """[root.querySelector(".task").checkVisibility(), "done" in
     root.querySelector(".task").dataset]"""
-STOPS = """[...root.querySelectorAll("section a, "
-    + "section :is(button, input, select, textarea, a):enabled")].filter(node =>
-    node.checkVisibility()).length"""
+STOPS = """[...root.querySelectorAll("section :is(button, input, textarea, a):enabled, section a")]
+    .filter(node => node.checkVisibility()).length"""
 STOP = f"""() => {{
     const root = {HOST}.shadowRoot, node = root.activeElement;
     return !node ? null : node.closest("svg") ? "picture" : [...root.querySelectorAll("*")]

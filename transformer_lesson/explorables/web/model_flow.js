@@ -47,7 +47,7 @@ function flowControls(make, page) {
     ({ disabled: !page.look?.stop && !page.flow?.most }));
   return [
     element("div", { class: "route" }, tour, turns),
-    make.text("Text", "text", { size: 26 }), examples(page), nearest(page),
+    make.text("Text", "text", { size: 26 }), anExample(make, page), nearest(page),
     make.slider("Written", "written", most),
     make.play("written", most, 2200, "Write on"),
     shownWhile(page, "stop", [0, ...ATTENTION], step),
@@ -75,15 +75,12 @@ function turnOf(page) {
   return turn;
 }
 
-function examples(page) {
-  const list = element("select", { "aria-label": "example sentences" },
-    ...["examples", ...EXAMPLES].map((text) => element("option", { text })));
-  list.onchange = () => {
-    page.set({ text: list.value });
-    list.selectedIndex = 0;
-  };
-  page.updates.push(() => list.classList.toggle("hide", !page.model.get("source_words").length));
-  return list;
+// A button: a drop-down would lose its arrow keys to JupyterLab.
+function anExample(make, page) {
+  const next = () => EXAMPLES[(EXAMPLES.indexOf(page.model.get("text")) + 1) % EXAMPLES.length];
+  const button = make.button("Example ›", () => ({ text: next() }));
+  page.updates.push(() => button.classList.toggle("hide", !page.model.get("source_words").length));
+  return button;
 }
 
 // One step: of an attention its next state; of the whole the next part, then the next word.

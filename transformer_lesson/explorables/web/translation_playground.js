@@ -63,12 +63,15 @@ function drawPlayground(state, page, { model, tokenizer }) {
   });
   page.steps = translation.written.length;
   const look = lookOfStep(translation, state, model.config, page.preview);
+  const longest = remembered(page, "longest", [key, state.layer, state.head], () =>
+    translation.written.map((_, i) => playgroundFacts(
+      lookOfStep(translation, { ...state, shown: i + 1 }, model.config))));
   const { svg, width } = page, place = wordsAcross(width, look) ?? wordsDown(width, look);
   drawLookRibbons(layer(svg, "ribbons"), look, place);
   drawRead(layer(svg, "read"), look, place);
   drawWritten(layer(svg, "written"), look, place, page);
   const end = drawRivals(layer(svg, "rivals"), look, page, place.rivals);
-  return { ...playgroundFacts(look), height: Math.max(place.height, end) };
+  return { ...playgroundFacts(look), longest, height: Math.max(place.height, end) };
 }
 
 // What to change in a sentence, or null.

@@ -78,7 +78,7 @@ function turnOf(page) {
 // A button: a drop-down would lose its arrow keys to JupyterLab.
 function anExample(make, page) {
   const next = () => EXAMPLES[(EXAMPLES.indexOf(page.model.get("text")) + 1) % EXAMPLES.length];
-  const button = make.button("Example ›", () => ({ text: next() }));
+  const button = make.button("Example ›", () => ({ text: next() }), () => ({}));
   page.updates.push(() => button.classList.toggle("hide", !page.model.get("source_words").length));
   return button;
 }

@@ -26,6 +26,7 @@ def bundle(*names: str) -> str:
     paths, texts = front_ends(), {}
 
     def add(name: str) -> None:
+        """Add a file to `texts`, after those that it imports."""
         text = paths[name].read_text(encoding="utf-8")
         for imported in _IMPORT.findall(text):
             if imported not in texts:

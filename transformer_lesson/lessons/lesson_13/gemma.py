@@ -270,6 +270,7 @@ def without_heads(
     """Let some heads, (block, head) each, give nothing, or their mean to every token."""
 
     def replaced(block: int, x: Tensor) -> Tensor:
+        """Return what a block's heads give, (1, head, n, d_head), with some of them replaced."""
         x = x.clone()
         for i, head in heads:
             if i == block:

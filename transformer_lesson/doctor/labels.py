@@ -1,7 +1,7 @@
 """Probes: which token does the loss ask each position for, and how large is it at first?
 
 The gradient of the loss in the logits says it: at each position the most negative entry is the
-label's, whoever shifted the labels, and wherever.
+label's, no matter where the labels were shifted.
 """
 
 import math

@@ -105,7 +105,7 @@ PLAIN = (int, float, Tensor, list, dict, tuple, type(None))
 
 
 def _state_of(optimizer: Any) -> tuple[dict, dict]:
-    """Return copies of an optimizer's state and, of one of another hand, of its attributes."""
+    """Return copies of an optimizer's state and, if it is not PyTorch's, of its attributes."""
     has = isinstance(optimizer, torch.optim.Optimizer)
     state = copy.deepcopy(optimizer.state_dict()) if has else {}
     if optimizer is None or type(optimizer).__module__.startswith("torch."):

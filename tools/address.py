@@ -123,8 +123,8 @@ def install_cell(address: str) -> dict:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     *core, _ = project["dependencies"]
     wanted = [*core, *project["optional-dependencies"]["lessons"]]
-    (alone,) = [one for one in wanted if "==" in one]
-    needed = " ".join(one for one in wanted if one != alone)
+    (alone,) = [requirement for requirement in wanted if "==" in requirement]
+    needed = " ".join(requirement for requirement in wanted if requirement != alone)
     lines = indent(fill(needed, 92, break_on_hyphens=False), " " * 4)
     source = INSTALL.format(needed=lines, alone=alone, address=address)
     return {

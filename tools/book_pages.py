@@ -58,7 +58,9 @@ class Chapter:
         if not self.ends_with_an_answer:
             self.n_answers += 1
             title = f"Answer {self.n_answers}"
-            here, there = (f"{self.name}-{one}-{self.n_answers}" for one in ("question", "answer"))
+            here, there = (
+                f"{self.name}-{role}-{self.n_answers}" for role in ("question", "answer")
+            )
             link = f"{title}: {about}" if about else title
             self.text.append(markdown(f"({here})=\n[{link}](#{there})"))
             self.answers.append(markdown(f"({there})=\n**{title}** ([back](#{here}))"))
@@ -78,38 +80,38 @@ def chapter(name: str, cells: list[dict]) -> list[dict]:
         name: of the lesson's file, without its ending.
         cells: of the notebook, with their outputs.
     """
-    whole = Chapter(name)
+    pages = Chapter(name)
     for cell in cells:
         if cell["cell_type"] == "markdown":
             before, *folds = FOLD.split("".join(cell["source"]))
-            add_text(whole, before)
+            add_text(pages, before)
             for title, text, after in zip(folds[::3], folds[1::3], folds[2::3], strict=True):
-                whole.answer(markdown(f"**{title}**\n\n{text}"), about=title)
-                add_text(whole, after)
+                pages.answer(markdown(f"**{title}**\n\n{text}"), about=title)
+                add_text(pages, after)
         elif not NEEDS_A_KERNEL.match("".join(cell["source"])):
-            add_code(whole, cell)
-    return whole.cells()
+            add_code(pages, cell)
+    return pages.cells()
 
 
-def add_text(whole: Chapter, text: str) -> None:
+def add_text(pages: Chapter, text: str) -> None:
     if text.strip():
-        whole.add(markdown(text))
+        pages.add(markdown(text))
 
 
-def add_code(whole: Chapter, cell: dict) -> None:
+def add_code(pages: Chapter, cell: dict) -> None:
     """Add a cell of code with its outputs, without the code if JupyterLab folds it."""
     data = [output.get("data", {}) for output in cell["outputs"]]
-    shown = "".join(text for one in data for text in one.get("text/markdown", ""))
+    shown = "".join(text for bundle in data for text in bundle.get("text/markdown", ""))
     if "lesson-option" in shown:
         question, answer = prediction(shown)
-        whole.add(markdown(question))
-        whole.answer(markdown(answer))
+        pages.add(markdown(question))
+        pages.answer(markdown(answer))
         return
     if solution := SOLUTION.fullmatch(shown.strip()):
-        whole.answer(markdown(solution[1]))
+        pages.answer(markdown(solution[1]))
         return
     folded = cell["metadata"].get("jupyter", {})
-    add = whole.answer if folded.get("outputs_hidden") else whole.add
+    add = pages.answer if folded.get("outputs_hidden") else pages.add
     if folded.get("source_hidden"):
         if not cell["outputs"]:
             return
@@ -123,7 +125,7 @@ def add_code(whole: Chapter, cell: dict) -> None:
             if text.startswith("<"):
                 data[kind] = "".join(map(xhtml, parsed(text)))
     add(cell)
-    if (STILLS / whole.name / f"{cell['id']}.json").exists():
+    if (STILLS / pages.name / f"{cell['id']}.json").exists():
         add(markdown(MOVES))
 
 
@@ -142,20 +144,20 @@ def xhtml(element: etree._Element) -> str:
 def prediction(html: str) -> tuple[str, str]:
     """Return a prediction's question with its options, and the options with what each gets said."""
     elements = parsed(html)
-    question = [one for one in elements if one.tag != "details"]
-    asked, answered = etree.Element("ol"), etree.Element("ol")
-    for option in [one for one in elements if one.tag == "details"]:
+    question = [element for element in elements if element.tag != "details"]
+    offered, answered = etree.Element("ol"), etree.Element("ol")
+    for option in [element for element in elements if element.tag == "details"]:
         option.tag, option[0].tag = "li", "strong"
         text = deepcopy(option[0])
         text.tag, text.tail = "li", None
-        asked.append(text)
+        offered.append(text)
         option.insert(1, etree.Element("br"))
         answered.append(option)
-    for options in (asked, answered):
+    for options in (offered, answered):
         options.set("class", "options")
         for option in options:
             option.attrib.pop("class", None)
-    return "\n".join(map(xhtml, [*question, asked])), xhtml(answered)
+    return "\n".join(map(xhtml, [*question, offered])), xhtml(answered)
 
 
 def read_lesson(app, docname: str, source: list[str]) -> None:
@@ -171,21 +173,21 @@ def mathml(tex: str, is_block: bool) -> str:
     plainer = tex
     for wanted, known in PLAINER.items():
         plainer = re.sub(wanted, known, plainer)
-    drawn = tex2mathml(plainer, as_block=is_block).replace(
+    xml = tex2mathml(plainer, as_block=is_block).replace(
         "&ApplyFunction;", "\N{FUNCTION APPLICATION}"
     )
-    formula = etree.fromstring(drawn)
+    formula = etree.fromstring(xml)
     formula.set("alttext", tex)
     for named in formula.iterfind(".//{*}msub[{*}munder]"):
         if named[0].tag.endswith("munder"):
-            named.tag = named[0].tag  # what a brace says stands below it
+            named.tag = named[0].tag  # a brace's label goes below it
     return etree.tostring(formula, encoding="unicode")
 
 
 def leave_out_style(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Leave out MyST-NB's style sheet, which Sphinx writes when the book is packed already."""
     files = context["css_files"]
-    context["css_files"] = [one for one in files if "mystnb" not in str(one.filename)]
+    context["css_files"] = [sheet for sheet in files if "mystnb" not in str(sheet.filename)]
 
 
 def write_inline(writer, node: nodes.math) -> None:
@@ -206,7 +208,7 @@ class BookBuilder(Epub3Builder):
         super().build_content()
         path = Path(self.outdir, "content.opf")
         listed = path.read_text(encoding="utf-8")
-        for name in (one for one in self.files if one.endswith(".xhtml")):
+        for name in (file for file in self.files if file.endswith(".xhtml")):
             page = Path(self.outdir, name).read_text(encoding="utf-8")
             if held := " ".join(held for mark, held in PROPERTIES.items() if mark in page):
                 listed = listed.replace(f'href="{name}"', f'href="{name}" properties="{held}"')

@@ -59,15 +59,15 @@ def clean(notebook: nbformat.NotebookNode) -> None:
 
 def take_stills(notebook: nbformat.NotebookNode) -> dict[str, dict]:
     """Take out what the web site needs, by the id of its cell."""
-    taken = {}
+    stills = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             still = output.get("data", {}).pop(STILL, None)
             if still is not None:
-                if cell.id in taken:
+                if cell.id in stills:
                     raise LessonFailed(f"Cell {cell.id} shows two stills: give each its own cell.")
-                taken[cell.id] = still
-    return taken
+                stills[cell.id] = still
+    return stills
 
 
 def store_stills(stills: dict[str, dict], weights: dict[str, bytes], folder: Path) -> None:
@@ -131,10 +131,10 @@ def execute(path: Path, learner: Path, stills: Path = STILLS) -> list[int]:
         raise LessonFailed(f"Cell {reached[-1]} of {path.name}: {error}") from error
     slow = slow_cells(notebook)
     explorables, weights = take_explorables(notebook)
-    taken = take_stills(notebook) | explorables
+    by_cell = take_stills(notebook) | explorables
     clean(notebook)
     store_small(notebook)
-    store_stills(taken, weights, stills / path.stem)
+    store_stills(by_cell, weights, stills / path.stem)
     write_notebook(path, notebook)
     return slow
 

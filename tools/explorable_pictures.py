@@ -44,23 +44,23 @@ def camera() -> Iterator:
                 page.wait_for_timeout(50)
                 if errors:
                     raise RuntimeError(f"{shown['kind']} fails in the page: {errors[0]}")
-            said = page.locator(".said").inner_text()
-            return page.locator("section").screenshot(), said
+            alternative = page.locator(".said").inner_text()
+            return page.locator("section").screenshot(), alternative
 
         yield draw
         context.close()
 
 
-def give_picture(output: nbformat.NotebookNode, png: bytes, said: str) -> None:
+def give_picture(output: nbformat.NotebookNode, png: bytes, alternative: str) -> None:
     """Give an output a picture and its text alternative."""
     output.data["image/png"] = base64.b64encode(png).decode()
-    output.metadata["image/png"] = {"alt": said}
+    output.metadata["image/png"] = {"alt": alternative}
 
 
 def take_explorables(notebook: nbformat.NotebookNode) -> tuple[dict[str, dict], dict[str, bytes]]:
     """Give each explorable's output its picture; return what it shows, by cell, and its weights."""
     state = saved_widgets(notebook)
-    taken, all_weights = {}, {}
+    all_values, all_weights = {}, {}
     explorables = [
         (cell, output, state[output.data[WIDGET]["model_id"]])
         for cell in notebook.cells
@@ -69,10 +69,10 @@ def take_explorables(notebook: nbformat.NotebookNode) -> tuple[dict[str, dict], 
     ]
     explorables = [entry for entry in explorables if html.is_explorable(entry[2])]
     if not explorables:
-        return taken, all_weights
+        return all_values, all_weights
     with camera() as draw:
         for cell, output, saved in explorables:
-            taken[cell.id], weights = html.values_in_page(saved, state)
-            give_picture(output, *draw(taken[cell.id], weights))
+            all_values[cell.id], weights = html.values_in_page(saved, state)
+            give_picture(output, *draw(all_values[cell.id], weights))
             all_weights |= weights
-    return taken, all_weights
+    return all_values, all_weights

@@ -44,7 +44,7 @@ def nbgrader_copy(lesson: NotebookNode) -> NotebookNode:
         elif checked := handout.CHECK.match(cell.source):
             test = new_code_cell(TEST.format(checked[1]), id=f"test-{checked[1]}"[:64])
             test.metadata.nbgrader = _about(f"test_{checked[1]}", grade=True, locked=True, points=1)
-            test.metadata.tags = ["raises-exception"]  # whoever runs all cells goes on
+            test.metadata.tags = ["raises-exception"]  # Run All goes on after it
             cells.append(test)
     copy.cells = cells
     return copy

@@ -38,7 +38,7 @@ TEST = """def test_{0}(env):
     assert report.status == "passed", "{0} has not passed: what does its check say?"
 """
 END_SOLUTION, BEGIN_TESTS, END_TESTS, END = (
-    f"# {one}" for one in ("END SOLUTION", "BEGIN TESTS", "END TESTS", "END QUESTION")
+    f"# {marker}" for marker in ("END SOLUTION", "BEGIN TESTS", "END TESTS", "END QUESTION")
 )
 
 

@@ -72,5 +72,5 @@ def main(site: str = str(SITE), work: str = str(WORK), zipped: bool = False) -> 
 
 
 if __name__ == "__main__":
-    folders = [one for one in sys.argv[1:] if one != "--zip"]
+    folders = [argument for argument in sys.argv[1:] if argument != "--zip"]
     sys.exit(main(*folders, zipped="--zip" in sys.argv))

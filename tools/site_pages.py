@@ -117,9 +117,9 @@ def lesson_table(folder: str) -> str:
     for number, (title, file, question, minutes) in LESSONS.items():
         rows.append(f"| [{number} · {title}]({folder}{file}) | {question} | {minutes} |")
     rows += ["", "| deeper, one idea each | what it answers | minutes |", "|---|---|---|"]
-    for one in DEEPER.values():
-        link = f"[{one.lesson} · {one.title}]({folder}{one.file})"
-        rows.append(f"| {link} | {one.question} | {one.minutes} |")
+    for notebook in DEEPER.values():
+        link = f"[{notebook.lesson} · {notebook.title}]({folder}{notebook.file})"
+        rows.append(f"| {link} | {notebook.question} | {notebook.minutes} |")
     return "\n".join(rows)
 
 

@@ -50,7 +50,9 @@ def learners_folder() -> Path:
     """Return the folder with `my_lessons/`: the working folder, or the one above its lessons."""
     here = Path.cwd()
     copies = [
-        one for one in (here, *here.parents) if one.name == MINE and (one / EDITIONS).is_dir()
+        folder
+        for folder in (here, *here.parents)
+        if folder.name == MINE and (folder / EDITIONS).is_dir()
     ]
     return copies[0].parent if copies else here
 

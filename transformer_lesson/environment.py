@@ -123,9 +123,9 @@ class EnvironmentReport:
         cell = '<td style="text-align: left">{}</td>'
         body = ""
         for row in self.rows:
-            name, *rest = map(html.escape, row.cells)
+            name, *cells = map(html.escape, row.cells)
             body += f'<tr><th scope="row" style="text-align: left">{name}</th>'
-            body += "".join(cell.format(text) for text in rest) + "</tr>"
+            body += "".join(cell.format(text) for text in cells) + "</tr>"
         head = "".join(f'<th scope="col" style="text-align: left">{text}</th>' for text in HEADS)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         sentence, command = map(html.escape, self.remedy("%pip"))

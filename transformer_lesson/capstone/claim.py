@@ -107,22 +107,22 @@ class Claim:
     def differences(self, side: str = "change", other: str = "baseline") -> list[float]:
         """Return one side's loss minus the other's, seed by seed, in nats per character."""
         both = zip(self.pairs[side], self.pairs[other], strict=True)
-        return [one - another for one, another in both]
+        return [loss - another for loss, another in both]
 
     @property
     def verdict(self) -> str:
         """One of the keys of `_SAID`."""
         if self.on_edge:
             return "no optimum"
-        found = direction(self.differences())
-        if found != self.predicts:
-            return "not shown" if found == "no difference" else "refuted"
-        if found == "no difference":
+        outcome = direction(self.differences())
+        if outcome != self.predicts:
+            return "not shown" if outcome == "no difference" else "refuted"
+        if outcome == "no difference":
             return "not refuted"
-        if direction(self.differences("change", "control")) == found:
+        if direction(self.differences("change", "control")) == outcome:
             return "held"
         by_control = direction(self.differences("control"))
-        return "not the reason" if by_control == found else "not told apart"
+        return "not the reason" if by_control == outcome else "not told apart"
 
     @property
     def on_edge(self) -> list[str]:
@@ -132,12 +132,12 @@ class Claim:
     @property
     def why(self) -> str:
         """The verdict in sentences."""
-        seen = "Mean differences in nats, with 95 % intervals: "
-        seen += f"change minus baseline {_interval(self.differences())}, "
-        seen += f"control minus baseline {_interval(self.differences('control'))}, "
-        seen += f"change minus control {_interval(self.differences('change', 'control'))}."
-        said = _SAID[self.verdict].format(visible=self.visible, edge=" and ".join(self.on_edge))
-        return f"{said} {seen}"
+        measured = "Mean differences in nats, with 95 % intervals: "
+        measured += f"change minus baseline {_interval(self.differences())}, "
+        measured += f"control minus baseline {_interval(self.differences('control'))}, "
+        measured += f"change minus control {_interval(self.differences('change', 'control'))}."
+        verdict = _SAID[self.verdict].format(visible=self.visible, edge=" and ".join(self.on_edge))
+        return f"{verdict} {measured}"
 
     @property
     def false_alarms(self) -> float:
@@ -145,7 +145,7 @@ class Claim:
 
         See `false_alarms`.
         """
-        return false_alarms(self.differences(), lambda one: direction(one) != "no difference")
+        return false_alarms(self.differences(), lambda signed: direction(signed) != "no difference")
 
     @property
     def visible(self) -> float:
@@ -153,7 +153,7 @@ class Claim:
         rng, n = random.Random(0), len(self.pairs["change"])
         spread = stdev(self.differences())
         draws = [[rng.gauss(0, 1) for _ in range(n)] for _ in range(2000)]
-        needed = sorted(STUDENT[n - 2] * stdev(one) / n**0.5 - fmean(one) for one in draws)
+        needed = sorted(STUDENT[n - 2] * stdev(sample) / n**0.5 - fmean(sample) for sample in draws)
         return spread * needed[int(0.8 * len(needed))]
 
     def page(self, path: str | Path = "my_claim.html") -> Path:
@@ -349,7 +349,7 @@ def false_alarms(differences: Sequence[float], rule: Callable[[list[float]], boo
     n = len(differences)
     patterns = range(2**n) if n <= 12 else map(random.Random(n).getrandbits, [n] * 4096)
     return fmean(
-        bool(rule([one if pattern >> i & 1 else -one for i, one in enumerate(differences)]))
+        bool(rule([d if pattern >> i & 1 else -d for i, d in enumerate(differences)]))
         for pattern in patterns
     )
 
@@ -414,7 +414,7 @@ def _learning_rates(rates: Any) -> tuple[float, ...]:
     """Return learning rates in order, each once."""
     rates = in_python(rates)
     if not isinstance(rates, list | tuple | set) or not all(
-        is_number(one) and 0 < one < 1 for one in rates
+        is_number(rate) and 0 < rate < 1 for rate in rates
     ):
         raise ValueError(
             f"rates is {rates!r:.60}, but it must be a list of numbers over 0 and under 1, "
@@ -436,7 +436,7 @@ def _refuse_idle(sides: Mapping[str, Side], text: "_Text") -> None:
     for name, side in sides.items():
         if not _split(side)[2]:
             continue
-        both = [build(one, text, 0).eval() for one in (side, {**side, "edit": None})]
+        both = [build(variant, text, 0).eval() for variant in (side, {**side, "edit": None})]
         with torch.no_grad():
             logits = [model(text.validation[0].inputs[0][:1]) for model in both]
         if repr(both[0]) == repr(both[1]) and torch.equal(*logits):
@@ -477,20 +477,20 @@ class _Text:
 
 def _split(side: Side) -> tuple[dict, dict, Callable | None]:
     """Return a side's model fields, training fields and edit; refuse others."""
-    rest = dict(side)
-    edit = rest.pop("edit", None)
+    options = dict(side)
+    edit = options.pop("edit", None)
     if edit is not None and not callable(edit):
         raise ValueError(f"edit is {edit!r:.60}, but it must be a function of the model.")
-    names = [{one.name for one in fields(kind)} for kind in (ModelConfig, TrainConfig)]
+    names = [{field.name for field in fields(kind)} for kind in (ModelConfig, TrainConfig)]
     fixed = {"vocab_size", "max_len", "steps", "learning_rate", "seed"}
-    for name in rest:
+    for name in options:
         if name in fixed or name not in names[0] | names[1]:
             raise ValueError(
                 f"{name!r} is no part of a side: name fields of ModelConfig or TrainConfig, but "
                 f'none of {", ".join(sorted(fixed))}; or "edit", a function.'
             )
-    of_model = {name: value for name, value in rest.items() if name in names[0]}
-    return of_model, {k: v for k, v in rest.items() if k not in of_model}, edit
+    of_model = {name: value for name, value in options.items() if name in names[0]}
+    return of_model, {k: v for k, v in options.items() if k not in of_model}, edit
 
 
 def whole(side: Side) -> tuple[ModelConfig, TrainConfig, Callable | None]:
@@ -543,22 +543,22 @@ def _named(side: Side) -> str:
     )
 
 
-def drawn(one: Claim) -> plots.Figure:
+def drawn(claim: Claim) -> plots.Figure:
     """Return two panels: what each rate came to, and the differences from new seeds."""
-    n = len(one.pairs["change"])
-    alt = f"Best rates: {', '.join(f'{k} {v:g}' for k, v in one.best.items())}. "
-    alt += f"Change minus baseline from {n} new seeds: {_interval(one.differences())}."
-    figure, (left, right) = plots.figure(printable(one.says), alt, 8.5, 3.2, columns=2)
+    n = len(claim.pairs["change"])
+    alt = f"Best rates: {', '.join(f'{k} {v:g}' for k, v in claim.best.items())}. "
+    alt += f"Change minus baseline from {n} new seeds: {_interval(claim.differences())}."
+    figure, (left, right) = plots.figure(printable(claim.says), alt, 8.5, 3.2, columns=2)
     figure.subplots_adjust(top=0.82, wspace=0.3)
     for i, name in enumerate(SIDES):
-        means = [fmean(losses) for losses in one.tried[name]]
-        left.plot(one.rates, means, "o-", color=plots.COLORS[i], label=name)
+        means = [fmean(losses) for losses in claim.tried[name]]
+        left.plot(claim.rates, means, "o-", color=plots.COLORS[i], label=name)
     left.set(xscale="log", xlabel="learning rate (log)", ylabel="loss, nats per character")
-    left.set_xticks(one.rates, [f"{rate:g}" for rate in one.rates])
+    left.set_xticks(claim.rates, [f"{rate:g}" for rate in claim.rates])
     left.minorticks_off()
     left.legend(frameon=False, fontsize=8)
     for row, name in enumerate(("change", "control")):
-        values = one.differences(name)
+        values = claim.differences(name)
         color = plots.COLORS[row + 1]
         right.plot(values, [row] * n, "o", color=color, alpha=0.5)
         mean, low, high = student(values)
@@ -570,26 +570,28 @@ def drawn(one: Claim) -> plots.Figure:
     return figure
 
 
-def _page(one: Claim) -> str:
+def _page(claim: Claim) -> str:
     """Return the whole claim as HTML."""
-    n = len(one.pairs["change"])
+    n, steps = len(claim.pairs["change"]), claim.steps
     rows = "".join(
-        f"<tr><th scope='row'>{name}</th><td>{escape(printable(_named(one.sides[name])))}</td>"
-        f"<td>{one.sizes[name]:,}</td><td>{one.best[name]:g}</td>"
-        f"<td>{fmean(one.pairs[name]):.3f}</td></tr>"
+        f"<tr><th scope='row'>{name}</th><td>{escape(printable(_named(claim.sides[name])))}</td>"
+        f"<td>{claim.sizes[name]:,}</td><td>{claim.best[name]:g}</td>"
+        f"<td>{fmean(claim.pairs[name]):.3f}</td></tr>"
         for name in SIDES
     )
-    picture = drawn(one)
+    picture = drawn(claim)
     image = base64.b64encode(picture.png()).decode()
-    predicted = one.predicts if one.predicts == "no difference" else f"a {one.predicts} loss"
-    rates, added = (", ".join(f"{rate:g}" for rate in these) for these in (one.rates, one.added))
+    predicted = claim.predicts if claim.predicts == "no difference" else f"a {claim.predicts} loss"
+    rates, added = (
+        ", ".join(f"{rate:g}" for rate in these) for these in (claim.rates, claim.added)
+    )
     wider = f" ({added} because a side's best was on the edge)" if added else ""
-    return f"""<h3>{escape(printable(one.says))}</h3>
-<p><b>{one.verdict.capitalize()}.</b> {escape(one.why)}</p>
+    return f"""<h3>{escape(printable(claim.says))}</h3>
+<p><b>{claim.verdict.capitalize()}.</b> {escape(claim.why)}</p>
 <p><b>Registered before the runs.</b> Predicted: {predicted}. The loss says how much a small GPT is
 surprised by text that it hasn't read, in nats per character; lower is better. All sides were tried
 at the same learning rates, {rates}{wider}, with {TRIES} seeds each. Then each learned at its own
-best rate from {n} new seeds, {one.steps} steps on “{escape(printable(one.source))}”, the sides of a
+best rate from {n} new seeds, {steps} steps on “{escape(printable(claim.source))}”, the sides of a
 seed from the same batches.</p>
 <table><tr><th>side</th><th>what differs</th><th>parameters</th><th>best rate</th>
 <th>mean loss</th></tr>
@@ -598,9 +600,9 @@ seed from the same batches.</p>
 <p>Left: every rate that was tried. Right: a dot for each new seed; the bar is the 95 % interval of
 their mean.</p>
 <p><b>How often is the rule wrong?</b> It sees a difference where the interval leaves out 0. If the
-change did nothing, it would do so in {one.false_alarms:.0%} of such comparisons. A difference of
-{one.visible:.3f} nats it would see in 80 of 100; a smaller one it would often miss.</p>
+change did nothing, it would do so in {claim.false_alarms:.0%} of such comparisons. A difference of
+{claim.visible:.3f} nats it would see in 80 of 100; a smaller one it would often miss.</p>
 <p><b>What it cannot have seen.</b> Another text, models larger or smaller than
-{one.sizes["baseline"]:,} parameters, longer training than {one.steps} steps, rates between those
+{claim.sizes["baseline"]:,} parameters, longer training than {steps} steps, rates between those
 tried.</p>
-<p>It took {one.seconds / 60:.1f} minutes.</p>"""
+<p>It took {claim.seconds / 60:.1f} minutes.</p>"""

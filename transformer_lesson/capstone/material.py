@@ -79,7 +79,7 @@ def read(source: Source, columns: Columns | None = None) -> Material:
                 f"source is a list of {len(source)} files, but it must be 2, sentences and their "
                 "translations: put several texts in a folder and name that."
             )
-        return _two_files(*(Path(one).expanduser() for one in source))
+        return _two_files(*(Path(path).expanduser() for path in source))
     path = Path(source).expanduser()
     if not path.exists():
         raise ValueError(
@@ -90,8 +90,8 @@ def read(source: Source, columns: Columns | None = None) -> Material:
         return _folder(path, columns)
     text, notes = _text(path, MOST_TEXT)
     if delimiter := delimiter_of(text, path.suffix):
-        pairs, (told, *more) = pairs_of(text, delimiter, _shown(path), columns)
-        return _pairs(path, pairs, [*notes, *more], told)
+        pairs, (summary, *more) = pairs_of(text, delimiter, _shown(path), columns)
+        return _pairs(path, pairs, [*notes, *more], summary)
     return _cut(
         path, text, notes, f"{_shown(path)} is read as one text, which the model goes on with."
     )
@@ -110,14 +110,16 @@ def _two_files(source: Path, target: Path) -> Material:
     rows = [(a.strip(), b.strip()) for a, b in zip(*sides, strict=True)]
     pairs = [Pair(*row) for row in rows if all(row)]
     left = [f"{n - len(pairs):,} lines are left out, empty on one side or both."] * (len(pairs) < n)
-    told = f"{_shown(source)} is read line by line as sentences, {_shown(target)} as translations."
-    return _pairs(source, pairs, [*sum(notes, []), *left], told)
+    summary = (
+        f"{_shown(source)} is read line by line as sentences, {_shown(target)} as translations."
+    )
+    return _pairs(source, pairs, [*sum(notes, []), *left], summary)
 
 
 def _folder(folder: Path, columns: Columns | None) -> Material:
     """Read all text files of a folder, one after another; note the files left out."""
     texts, notes, left = {}, [], MOST_TEXT
-    for path in sorted(one for one in folder.iterdir() if one.is_file() and one.name[0] != "."):
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and path.name[0] != "."):
         try:
             text, more = _text(path, left)
         except ValueError as error:
@@ -135,17 +137,17 @@ def _folder(folder: Path, columns: Columns | None) -> Material:
     without = [path for path, delimiter in tables.items() if not delimiter]
     if not without:
         read = [pairs_of(text, tables[path], _shown(path), columns) for path, text in texts.items()]
-        told = " ".join(told for _, (told, *_) in read)
+        summary = " ".join(summary for _, (summary, *_) in read)
         notes += [more for _, (_, *left) in read for more in left]
-        return _pairs(folder, [pair for pairs, _ in read for pair in pairs], notes, told)
+        return _pairs(folder, [pair for pairs, _ in read for pair in pairs], notes, summary)
     names = printable(", ".join(path.name for path in texts), 120)
-    told = f"{_shown(folder)} is read as one text of {len(texts)} files: {names}."
+    summary = f"{_shown(folder)} is read as one text of {len(texts)} files: {names}."
     if len(without) < len(texts):
         notes.append(
             f"All is read as one text, since {_shown(without[0])} has no tabs: to learn from "
             "pairs, move it to another folder."
         )
-    return _cut(folder, "\n".join(texts.values()), notes, told)
+    return _cut(folder, "\n".join(texts.values()), notes, summary)
 
 
 def _text(path: Path, most: int) -> tuple[str, list[str]]:
@@ -154,20 +156,20 @@ def _text(path: Path, most: int) -> tuple[str, list[str]]:
         raw = file.read(most)
         cut = bool(file.read(1))
     encoding = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8-sig")
-    told = other_format(raw) or "Save it as plain text in UTF-8."
+    advice = other_format(raw) or "Save it as plain text in UTF-8."
     try:
         text = codecs.getincrementaldecoder(encoding)().decode(raw, final=not cut)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{_shown(path)} is not text in UTF-8, as its byte {error.start:,} shows. {told}"
+            f"{_shown(path)} is not text in UTF-8, as its byte {error.start:,} shows. {advice}"
         ) from None
     if "\x00" in text:
-        raise ValueError(f"{_shown(path)} holds a NUL character, so it is no text. {told}")
+        raise ValueError(f"{_shown(path)} holds a NUL character, so it is no text. {advice}")
     much = f"{_shown(path)} is read up to {most:,} bytes: more cannot be learned in minutes."
     return text.replace("\r\n", "\n"), [much] if cut else []
 
 
-def _cut(path: Path, text: str, notes: Sequence[str], told: str) -> Material:
+def _cut(path: Path, text: str, notes: Sequence[str], summary: str) -> Material:
     """Hold out every fifth piece of a text, or fewer if it is long."""
     if len(text.strip()) < LEAST_TEXT:
         raise ValueError(
@@ -186,7 +188,7 @@ def _cut(path: Path, text: str, notes: Sequence[str], told: str) -> Material:
     del pieces[every // 2 :: every]
     training = "".join(pieces)
     notes = (*notes, *_copied(held_out, training))
-    return Material(_slug(path), "text", training, held_out, notes, told)
+    return Material(_slug(path), "text", training, held_out, notes, summary)
 
 
 def _copied(held_out: Sequence[str], training: str) -> list[str]:
@@ -209,7 +211,7 @@ def _pieces(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text) - size + 1, size)]
 
 
-def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str], told: str) -> Material:
+def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str], summary: str) -> Material:
     """Hold out every fifth pair, or fewer if there are many; no source sentence is in both parts.
 
     Pairs with a unique translation are held out first, so that no held-out translation was read. If
@@ -241,7 +243,7 @@ def _pairs(path: Path, pairs: list[Pair], notes: Sequence[str], told: str) -> Ma
             "read, too: BLEU then tells whether the model finds them, not whether it writes new "
             "ones."
         )
-    return Material(_slug(path), "pairs", training, held_out, (*notes, *more), told)
+    return Material(_slug(path), "pairs", training, held_out, (*notes, *more), summary)
 
 
 def _spread(pairs: list[Pair], n: int) -> list[Pair]:
@@ -251,13 +253,13 @@ def _spread(pairs: list[Pair], n: int) -> list[Pair]:
 
 def _manual() -> Material:
     training, unseen = manual.split()  # by topic: some sections of the manual occur twice
-    told = "The manual of Python is read as one text."
-    return Material("manual", "text", training, _pieces(unseen, PIECE)[:MOST_HELD_OUT], (), told)
+    summary = "The manual of Python is read as one text."
+    return Material("manual", "text", training, _pieces(unseen, PIECE)[:MOST_HELD_OUT], (), summary)
 
 
 def _stories() -> Material:
-    told = stories.generate(4000 + MOST_HELD_OUT, seed=0)
-    training, held_out = "\n".join(told[MOST_HELD_OUT:]), told[:MOST_HELD_OUT]
+    texts = stories.generate(4000 + MOST_HELD_OUT, seed=0)
+    training, held_out = "\n".join(texts[MOST_HELD_OUT:]), texts[:MOST_HELD_OUT]
     return Material(
         "stories", "text", training, held_out, (), "4,000 stories are read as one text."
     )
@@ -265,8 +267,8 @@ def _stories() -> Material:
 
 def _grammar() -> Material:
     training, unseen, _ = grammar.splits(20_000, MOST_HELD_OUT, seed=0)
-    told = "20,000 sentences of the course's grammar are read with their translations."
-    return Material("grammar", "pairs", training, unseen[:MOST_HELD_OUT], (), told)
+    summary = "20,000 sentences of the course's grammar are read with their translations."
+    return Material("grammar", "pairs", training, unseen[:MOST_HELD_OUT], (), summary)
 
 
 SHIPPED = {"manual": _manual, "stories": _stories, "grammar": _grammar}

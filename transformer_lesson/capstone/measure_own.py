@@ -22,8 +22,8 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         for depth, minutes in RUNS:
             for name in ("manual", "stories", "grammar"):
-                plan, reached = (made := own(name, depth, minutes, folder)).plan, made.bits[0]
-                sizes = {"name": name, "kind": "pairs" if made.score else "text", "depth": depth}
+                plan, reached = (result := own(name, depth, minutes, folder)).plan, result.bits[0]
+                sizes = {"name": name, "kind": "pairs" if result.score else "text", "depth": depth}
                 foreseen = power_law(plan.pilots, plan.steps)
                 facts = {"steps": plan.steps, "foreseen": foreseen, "reached": reached}
                 lines.append(json.dumps(sizes | facts | {"pilots": plan.pilots}))

@@ -164,9 +164,9 @@ def learn(
         model, history = resume(checkpoint, batches, on_step)
         return model, history.seconds
     model = build(material, tokenizer, plan.depth, plan.dropout)
-    kept = {"checkpoint": checkpoint, "checkpoint_every": max(1, plan.steps // 10)}
+    checkpoints = {"checkpoint": checkpoint, "checkpoint_every": max(1, plan.steps // 10)}
     config = recipe(plan.steps, model.config.d_model)
-    history = train(model, batches, config, on_step, tokenizer=tokenizer, **kept)
+    history = train(model, batches, config, on_step, tokenizer=tokenizer, **checkpoints)
     return model, history.seconds
 
 
@@ -194,14 +194,14 @@ def measure(
 ) -> tuple[Interval, Interval | None]:
     """Return held-out bits per character and, for a translator, BLEU, with intervals."""
     bits = bits_of_each(model, unseen_of(material, tokenizer))
-    per_character = bootstrap(len(bits), lambda drawn: sum(bits[i] for i in drawn) / len(bits))
+    per_character = bootstrap(len(bits), lambda places: sum(bits[i] for i in places) / len(bits))
     if material.kind == "text":
         return per_character, None
     right = [pair.target for pair in material.held_out]
     written = translate(model, tokenizer, [p.source for p in material.held_out])
 
-    def score(drawn: Sequence[int]) -> float:
-        return bleu([written[i] for i in drawn], [right[i] for i in drawn]).score
+    def score(places: Sequence[int]) -> float:
+        return bleu([written[i] for i in places], [right[i] for i in places]).score
 
     return per_character, bootstrap(len(right), score, 200)
 
@@ -213,8 +213,8 @@ def bootstrap(n: int, statistic: Callable[[Sequence[int]], float], draws: int = 
         percentile 2.5 to 97.5.
     """
     rng, things = random.Random(0), range(n)
-    drawn = sorted(statistic(rng.choices(things, k=n)) for _ in range(draws))
-    return statistic(things), drawn[int(0.025 * draws)], drawn[int(0.975 * draws)]
+    estimates = sorted(statistic(rng.choices(things, k=n)) for _ in range(draws))
+    return statistic(things), estimates[int(0.025 * draws)], estimates[int(0.975 * draws)]
 
 
 def _keep(result: Own, material: Material, start: str, say: Callable) -> None:

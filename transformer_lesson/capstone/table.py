@@ -55,7 +55,7 @@ def pairs_of(
     rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting))
     first = next(row for row in rows if any(map(str.strip, row)))
     chosen = _chosen(first, columns, name)
-    header = any(isinstance(one, str) for one in columns or ()) or all(
+    header = any(isinstance(column, str) for column in columns or ()) or all(
         first[place].strip().casefold() in HEADINGS for place in chosen
     )
     pairs, blank, half = [], 0, 0
@@ -74,9 +74,9 @@ def pairs_of(
         half += any(sides) and not all(sides)
         pairs += [Pair(*sides)] if all(sides) else []
     sides = [f"column {place + 1}" + f" ({first[place].strip()})" * header for place in chosen]
-    told = f"{name} is read as pairs: {sides[0]}, and its translation in {sides[1]}."
-    left = [f"{n:,} {what}" for n, what in ((blank, "empty"), (half, "with one side only")) if n]
-    return pairs, [printable(told)] + [f"Of {name}, lines left out: {', '.join(left)}."] * bool(
+    summary = f"{name} is read as pairs: {sides[0]}, and its translation in {sides[1]}."
+    left = [f"{n:,} {flaw}" for n, flaw in ((blank, "empty"), (half, "with one side only")) if n]
+    return pairs, [printable(summary)] + [f"Of {name}, lines left out: {', '.join(left)}."] * bool(
         left
     )
 
@@ -95,7 +95,7 @@ def _chosen(first: list[str], columns: Columns | None, name: str) -> tuple[int, 
         )
     places = {name: place for place, name in reversed([*enumerate(cells)])}
     places |= {number: number - 1 for number in range(1, len(cells) + 1)}
-    two = tuple(places.get(one, -1) for one in columns)
+    two = tuple(places.get(column, -1) for column in columns)
     if len(set(two)) != 2 or -1 in two or len(two) != 2:
         shown = printable(", ".join(map(repr, cells)), 120)
         raise ValueError(

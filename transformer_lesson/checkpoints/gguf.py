@@ -87,7 +87,7 @@ class GGUF(NamedTuple):
     def same_bytes(self, name: str, other: str) -> bool:
         """Whether two tensors of one format have the same bytes; the first difference ends it."""
         n_bytes = PIECE * self.table[name].format.n_bytes
-        pieces = (self._pieces(one, n_bytes) for one in (name, other))
+        pieces = (self._pieces(tensor, n_bytes) for tensor in (name, other))
         return all(torch.equal(a, b) for a, b in zip(*pieces, strict=True))
 
     def _pieces(self, name: str, n_bytes: int) -> Iterator[UInt8[Tensor, "block n_bytes"]]:
@@ -207,7 +207,7 @@ class _Header:
         number, offset = self.number("I"), self.number("Q")
         if number not in FORMATS:
             name = OTHERS.get(number, number)
-            known = ", ".join(one.name for one in FORMATS.values())
+            known = ", ".join(known_format.name for known_format in FORMATS.values())
             raise ValueError(f"its numbers have the format {name}, but only {known} are read.")
         return FORMATS[number], axes[::-1], offset
 

@@ -76,8 +76,8 @@ def _keep(run: Recording, points: list[Point], _module, inputs, options, *output
     """Store the value of the point whose turn it is: ALBERT's layers share one block."""
     points.append(points.pop(0))
     point = points[-1]
-    given = inputs[0] if inputs else next(iter(options.values()), None)
-    value = point.take(outputs[0] if outputs else given)
+    first_input = inputs[0] if inputs else next(iter(options.values()), None)
+    value = point.take(outputs[0] if outputs else first_input)
     if value is not None:
         run[point.name] = value.detach()
 
@@ -91,15 +91,15 @@ def _points(model: nn.Module, family: Family, facts: Facts) -> list[Point]:
         stacks = dict(zip(("encoder", "decoder"), configs, strict=True))
     else:
         stacks = {"decoder": config}
-    found = []
+    recipes = []
     if family.layers[0][0] == "embedding":
-        found.append(("embedding.output", family.layers[0][1], _first, False))
+        recipes.append(("embedding.output", family.layers[0][1], _first, False))
     for stack, of_stack in stacks.items():
         for i in range(of_stack.n_layers):
-            found += _of_block(family, f"{stack}.{i}", of_stack, len(stacks) == 2)
+            recipes += _of_block(family, f"{stack}.{i}", of_stack, len(stacks) == 2)
     points = [
         Point(name, module, take, before)
-        for name, theirs, take, before in found
+        for name, theirs, take, before in recipes
         if (module := their_module(model, theirs, family)) is not None
     ]
     if "decoder" in stacks:
@@ -118,27 +118,27 @@ def _of_block(family: Family, block: str, config: ModelConfig, two_stacks: bool)
         return theirs.removesuffix(".weight")
 
     crosses = two_stacks and block.startswith("decoder")
-    found = []
+    recipes = []
     for kind in ("self_attention", "cross_attention") if crosses else ("self_attention",):
         name, attention = f"{block}.{kind}", matrix(f"{kind}.W_Q").rpartition(".")[0]
         biased = config.positions == "relative"
-        found.append((f"{name}.weights", attention, partial(_weights, biased=biased), False))
+        recipes.append((f"{name}.weights", attention, partial(_weights, biased=biased), False))
         heads = partial(split_heads, n_heads=config.n_heads)
-        found.append((f"{name}.heads", matrix(f"{kind}.W_O"), heads, True))
+        recipes.append((f"{name}.heads", matrix(f"{kind}.W_O"), heads, True))
     network = "W_down" if config.activation in GATES else "W_2"
     hidden = matrix(f"feed_forward.{network}")
-    found.append((f"{block}.feed_forward.hidden", hidden, _of_batch, True))
+    recipes.append((f"{block}.feed_forward.hidden", hidden, _of_batch, True))
     pairs = {our.format(i=block.split(".")[1]): their for our, their in family.layers}
     places = {"output": block, "after_attention": f"{block}.after_attention"}
     for name, ours in places.items():
         if ours in pairs:
             theirs = pairs[ours].format(i=block.split(".")[1])
-            found.append((f"{block}.{name}", theirs, _first, False))
+            recipes.append((f"{block}.{name}", theirs, _first, False))
     if config.norm_position == "pre" and not config.parallel:
         after = ("after_self_attention", "after_cross_attention") if crosses else ()
         for number, name in enumerate(after or ("after_attention",), start=2):
-            found.append((f"{block}.{name}", matrix(f"norm_{number}"), _of_batch, True))
-    return found
+            recipes.append((f"{block}.{name}", matrix(f"norm_{number}"), _of_batch, True))
+    return recipes
 
 
 def _first(value: Any) -> Tensor:

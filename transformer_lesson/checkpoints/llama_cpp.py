@@ -32,7 +32,9 @@ from transformer_lesson.model.packed import FourBitLinear
 from transformer_lesson.model.transformers import DecoderOnlyTransformer
 
 LLAMA = RELATIVES[0]
-ARCHITECTURES = {one.model_type.removesuffix("_text"): one for one in RELATIVES} | {"gptneox": NEOX}
+ARCHITECTURES = {family.model_type.removesuffix("_text"): family for family in RELATIVES} | {
+    "gptneox": NEOX
+}
 """llama.cpp's name of a family; it keeps a Mistral as a Llama."""
 NEIGHBORS = ("llama", "mistral", "smollm3")
 """The families whose rows of W_Q and W_K it reorders."""
@@ -225,17 +227,17 @@ def our_name(name: str, family: LlamaFamily | GPTNeoXFamily = LLAMA) -> str:
 
 def _facts(file: GGUF) -> tuple[LlamaFamily | GPTNeoXFamily, dict[str, Any]]:
     """Return the family, and what config.json would say."""
-    family, said = _architecture(file)
+    family, metadata = _architecture(file)
     names, embedding = NEOX_FACTS if family is NEOX else FACTS, file.table.get("token_embd.weight")
-    missing = [name for name in names.values() if name not in said]
+    missing = [name for name in names.values() if name not in metadata]
     if missing or embedding is None:
         start = f"{file.metadata['general.architecture']}."
         lost = ", ".join([start + name for name in missing] or ["token_embd.weight"])
         raise ValueError(f"{file.path} has no {lost}: it is not complete, get the file again.")
-    if family is LLAMA and said.get("attention.sliding_window"):
+    if family is LLAMA and metadata.get("attention.sliding_window"):
         family = ARCHITECTURES["mistral"]
-    facts = {field: as_written(said[name]) for field, name in names.items()}
-    facts |= {f: as_written(said[name]) for f, name in MORE_FACTS.items() if name in said}
+    facts = {field: as_written(metadata[name]) for field, name in names.items()}
+    facts |= {f: as_written(metadata[name]) for f, name in MORE_FACTS.items() if name in metadata}
     facts |= {
         f"{token}_token_id": file.metadata.get(f"tokenizer.ggml.{name}_token_id")
         for token, name in (("bos", "bos"), ("eos", "eos"), ("pad", "padding"))
@@ -249,8 +251,9 @@ def _facts(file: GGUF) -> tuple[LlamaFamily | GPTNeoXFamily, dict[str, Any]]:
         biases = {"blk.0.attn_q.bias", "blk.0.attn_qkv.bias"}
         facts["attention_bias"] = bool(biases & file.table.keys())
     if family is NEOX:
-        facts["use_parallel_residual"] = said.get("use_parallel_residual", True)
-    return family, facts | _heads(family, facts, said) | _windows(said) | _stretching(file, said)
+        facts["use_parallel_residual"] = metadata.get("use_parallel_residual", True)
+    facts |= _heads(family, facts, metadata) | _windows(metadata) | _stretching(file, metadata)
+    return family, facts
 
 
 def _architecture(file: GGUF) -> tuple[LlamaFamily | GPTNeoXFamily, dict[str, Any]]:
@@ -272,24 +275,24 @@ def said_by(file: GGUF, kind: str, read: set[str]) -> dict[str, Any]:
         ValueError: it says more than is read here.
     """
     start = f"{kind}."
-    said = {k.removeprefix(start): v for k, v in file.metadata.items() if k.startswith(start)}
-    for name in sorted(said.keys() - read - WITHOUT_EFFECT):
+    metadata = {k.removeprefix(start): v for k, v in file.metadata.items() if k.startswith(start)}
+    for name in sorted(metadata.keys() - read - WITHOUT_EFFECT):
         raise ValueError(
-            f"{file.path}: {start}{name} is {str(said[name])[:80]}, but it is not read here: this "
-            "model would compute something else."
+            f"{file.path}: {start}{name} is {str(metadata[name])[:80]}, but it is not read here: "
+            "this model would compute something else."
         )
-    return said
+    return metadata
 
 
 def _heads(
-    family: LlamaFamily | GPTNeoXFamily, facts: dict[str, Any], said: dict[str, Any]
+    family: LlamaFamily | GPTNeoXFamily, facts: dict[str, Any], metadata: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the fields that say how large a head is, and how much of it turns."""
     usual = facts["hidden_size"] // facts["num_attention_heads"]
-    d_head = said.get("attention.key_length", usual)
-    require({"value_length": said.get("attention.value_length", d_head)}, value_length=d_head)
+    d_head = metadata.get("attention.key_length", usual)
+    require({"value_length": metadata.get("attention.value_length", d_head)}, value_length=d_head)
     fields = {"head_dim": d_head}
-    turned = said.get("rope.dimension_count", d_head)
+    turned = metadata.get("rope.dimension_count", d_head)
     if turned != d_head or family is NEOX:
         fields["partial_rotary_factor"] = share_of(turned, d_head)
     if "query_pre_attn_scalar" in family.reads:
@@ -298,20 +301,20 @@ def _heads(
     return fields
 
 
-def _windows(said: dict[str, Any]) -> dict[str, Any]:
+def _windows(metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that say which layers have a window, if the file does."""
-    pattern = said.get("attention.sliding_window_pattern")
+    pattern = metadata.get("attention.sliding_window_pattern")
     if pattern is None or isinstance(pattern, int):
         return {} if pattern is None else {"sliding_window_pattern": pattern}
     return {"layer_types": [LOCAL if local else FULL for local in pattern.tolist()]}
 
 
-def _stretching(file: GGUF, said: dict[str, Any]) -> dict[str, Any]:
+def _stretching(file: GGUF, metadata: dict[str, Any]) -> dict[str, Any]:
     """Return the field that says how rotary positions are stretched."""
-    kind = said.get("rope.scaling.type", "none")
+    kind = metadata.get("rope.scaling.type", "none")
     scaling = {"rope_type": "default" if kind == "none" else kind}
     if kind == "linear":
-        scaling["factor"] = as_written(said["rope.scaling.factor"])
+        scaling["factor"] = as_written(metadata["rope.scaling.factor"])
     if FREQUENCIES not in file.table:
         return {"rope_scaling": scaling}
     require({"rope.scaling.type": kind}, **{"rope.scaling.type": "none"})

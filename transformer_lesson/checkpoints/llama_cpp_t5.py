@@ -94,18 +94,18 @@ def their_name(name: str, gated: bool) -> str:
 
 def _facts(file: GGUF) -> dict[str, Any]:
     """Return what config.json would say."""
-    said, embedding = said_by(file, KIND, READ), file.table.get("token_embd.weight")
-    lost = [f"{KIND}.{name}" for name in FACTS.values() if name not in said]
+    metadata, embedding = said_by(file, KIND, READ), file.table.get("token_embd.weight")
+    lost = [f"{KIND}.{name}" for name in FACTS.values() if name not in metadata]
     if lost or embedding is None:
         lost = ", ".join(lost or ["token_embd.weight"])
         raise ValueError(f"{file.path} has no {lost}: it is not complete, get the file again.")
-    facts = {field: as_written(said[name]) for field, name in FACTS.items()}
-    facts |= {field: said[name] for field, name in MORE_FACTS.items() if name in said}
+    facts = {field: as_written(metadata[name]) for field, name in FACTS.items()}
+    facts |= {field: metadata[name] for field, name in MORE_FACTS.items() if name in metadata}
     for name, same in (
         ("attention.value_length", "d_kv"),
         ("attention.layer_norm_epsilon", "layer_norm_epsilon"),
     ):
-        require({name: as_written(said.get(name, facts[same]))}, **{name: facts[same]})
+        require({name: as_written(metadata.get(name, facts[same]))}, **{name: facts[same]})
     ids = {
         f"{token}_token_id": file.metadata.get(f"tokenizer.ggml.{name}_token_id")
         for token, name in (("eos", "eos"), ("pad", "padding"))

@@ -69,7 +69,7 @@ class Models(list[Model]):
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         reasons = [f"{model.name}: {model.why_not}" for model in self if model.why_not]
-        return "\n".join([*lines, *(fill(one, 100, subsequent_indent="  ") for one in reasons)])
+        return "\n".join([*lines, *(fill(why, 100, subsequent_indent="  ") for why in reasons)])
 
 
 def _short(place: Path) -> str:
@@ -98,11 +98,11 @@ def models_here(folder: str | Path | None = None) -> Models:
             models: OLLAMA_MODELS in the environment, or that of this user and that of the service.
     """
     stores = _stores(folder)
-    found = {}
+    manifests = {}
     for store in stores:
         for name, manifest in _manifests(store):
-            found.setdefault(name, (store, manifest))
-    models = [_described(name, *found[name]) for name in sorted(found)]
+            manifests.setdefault(name, (store, manifest))
+    models = [_described(name, *manifests[name]) for name in sorted(manifests)]
     return Models(models, stores or _places(folder))
 
 
@@ -187,17 +187,17 @@ def _weights(store: Path, manifest: Path) -> Path:
     digests = [str(layer.get("digest")) for layer in layers if layer.get("mediaType") == WEIGHTS]
     if len(digests) != 1:
         raise ValueError(f"it names {len(digests)} files of weights, but one GGUF file is read.")
-    if not (found := DIGEST.fullmatch(digests[0])):
+    if not (digest := DIGEST.fullmatch(digests[0])):
         raise ValueError(
             f"it names the weights {printable(digests[0], 60)!r}, but that must be sha256: and 64 "
             "digits: get the model again."
         )
     blobs = store / "blobs"
     blob = next(
-        (path for mark in "-:" if os.path.lexists(path := blobs / f"sha256{mark}{found[1]}")), None
+        (path for mark in "-:" if os.path.lexists(path := blobs / f"sha256{mark}{digest[1]}")), None
     )
     if blob is None:
-        raise ValueError(f"its weights, sha256-{found[1][:12]}..., are missing: get it again.")
+        raise ValueError(f"its weights, sha256-{digest[1][:12]}..., are missing: get it again.")
     _require_inside(store, blob)
     if not is_gguf(blob):
         raise ValueError("its weights are no GGUF file that this user may read.")

@@ -252,7 +252,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             version, recorded = facts["version"], facts.pop("checksum", None)
             if version == 1 and recorded is None:
                 return _from_version_1(facts, tensors)
-            whole = recorded == _checksum(facts, tensors)
+            intact = recorded == _checksum(facts, tensors)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     if version != VERSION:
@@ -260,7 +260,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             f"{path} has version {str(version)[:20]} of the format, this package reads {VERSION}: "
             "use the package that wrote it."
         )
-    if not whole:
+    if not intact:
         raise ValueError(f"{path} is damaged or was changed: its checksum is not the recorded one.")
     return facts, tensors
 

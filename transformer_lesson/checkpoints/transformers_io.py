@@ -185,8 +185,8 @@ def _with_prefix(family: Family, tensors: Tensors) -> Tensors:
 def _without_twins(family: Family, model: nn.Module, tensors: Tensors) -> Tensors:
     """Keep one of several names of the same matrix; refuse if they are not equal."""
     tensors = dict(tensors)
-    for name, others in family.aliases(model).items():
-        present = [alias for alias in (name, *others) if alias in tensors]
+    for name, aliases in family.aliases(model).items():
+        present = [alias for alias in (name, *aliases) if alias in tensors]
         for other in present[1:]:
             if not torch.equal(tensors[present[0]], tensors[other]):
                 raise ValueError(

@@ -245,8 +245,8 @@ def weights(name: str) -> Path:
 
 def command(name: str) -> str:
     """Return what to type to get a model."""
-    asked = "MODEL=" * IS_CHECKOUT + name.lower()
-    return f"`{COMMAND} {asked}`" if _listed(name).terms else f"`{COMMAND}`"
+    argument = "MODEL=" * IS_CHECKOUT + name.lower()
+    return f"`{COMMAND} {argument}`" if _listed(name).terms else f"`{COMMAND}`"
 
 
 def absent(name: str) -> str:
@@ -321,10 +321,10 @@ def _have_accepted(name: str, page: Path) -> None:
 def _join(listed: Weights, folder: Path) -> None:
     """Put the parts together, and remove them."""
     paths = [folder / part.name for _, part in listed.parts]
-    whole = b"".join(path.read_bytes() for path in paths)
-    if not _is_listed(listed.joined, BytesIO(whole)):
+    joined = b"".join(path.read_bytes() for path in paths)
+    if not _is_listed(listed.joined, BytesIO(joined)):
         raise ValueError(f"the parts do not make the {listed.joined.name} that was listed.")
-    write_atomically(folder / listed.joined.name, whole)
+    write_atomically(folder / listed.joined.name, joined)
     for path in paths:
         path.unlink()
 

@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int | str | None:
     """Run a command; return its exit status, or a sentence that says what is wrong."""
     name, *rest = (sys.argv[1:] if arguments is None else arguments) or [""]
     if name in ("-h", "--help"):
-        lines = (f"  {one:9} {about}" for one, (*_, about) in COMMANDS.items())
+        lines = (f"  {command:9} {about}" for command, (*_, about) in COMMANDS.items())
         print(ABOUT.format(commands="\n".join(lines)))
         return 0
     if name == "--version":

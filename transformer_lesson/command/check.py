@@ -1,6 +1,6 @@
 """Check the exercises in a file without a notebook, in the words of `check`.
 
-For whoever writes in an editor of their own. It says what is wrong, shows the smallest failing
+For learners who write in their own editor. It says what is wrong, shows the smallest failing
 example, gives one hint and names what to read again. No line of a solution is shown, and nothing
 is stored: progress is what passes in a lesson.
 """
@@ -57,10 +57,10 @@ def cells_of(path: Path) -> list[str]:
     """
     if not path.is_file():
         folder = path.parent if path.parent.is_dir() else Path()
-        here = [one.name for one in folder.iterdir() if one.suffix in (".py", ".ipynb")]
+        here = [file.name for file in folder.iterdir() if file.suffix in (".py", ".ipynb")]
         close = difflib.get_close_matches(path.name, here)
-        meant = f": did you mean {' or '.join(close)}?" if close else ", .py or .ipynb."
-        raise Unusable(f"There is no file {path}{meant}")
+        hint = f": did you mean {' or '.join(close)}?" if close else ", .py or .ipynb."
+        raise Unusable(f"There is no file {path}{hint}")
     if path.suffix not in (".py", ".ipynb"):
         raise Unusable(f"{path} is neither Python (.py) nor a notebook (.ipynb).")
     content = path.read_bytes()
@@ -88,8 +88,8 @@ def report_on(path: Path, cells: list[str], name: str) -> Report:
         if isinstance(error, KeyboardInterrupt):
             raise
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
-        said = f"What it needs of {path.name} raised {type(error).__name__}: {error}{line}"
-        return Report(name, "failed", said)
+        reason = f"What it needs of {path.name} raised {type(error).__name__}: {error}{line}"
+        return Report(name, "failed", reason)
     if answer is None or is_blank(answer):
         return Report(name, "not attempted")
     exercise = find(name)
@@ -137,7 +137,7 @@ def reports_on(path: Path, exercise: str | None = None) -> list[Report]:
             reports = [report_on(path, cells, name) for name in names]
     finally:
         sys.path.pop(0)
-    tried = [one for one in reports if one.status != "not attempted"]
+    tried = [report for report in reports if report.status != "not attempted"]
     return tried if tried and exercise is None else reports
 
 
@@ -180,6 +180,6 @@ def _asked(path: Path, exercise: str | None, cells: list[str]) -> list[str]:
         return here
     name = find(exercise).name
     if name not in here:
-        others = f"; it defines {', '.join(here)}" if here else ""
-        raise Unusable(f"{path} does not define `{name}`{others}.")
+        known = f"; it defines {', '.join(here)}" if here else ""
+        raise Unusable(f"{path} does not define `{name}`{known}.")
     return [name]

@@ -24,8 +24,8 @@ def carried_over(old: NotebookNode, mine: NotebookNode, new: NotebookNode) -> No
         new: the current edition.
     """
     before, now = _by_id(old), _by_id(new)
-    own = _with_ids(mine.cells, old)
-    written = {cell.id: cell for cell in own}
+    learners_cells = _with_ids(mine.cells, old)
+    written = {cell.id: cell for cell in learners_cells}
     merged = deepcopy(new)
     merged.metadata = deepcopy(mine.metadata)
     has_ids = any("id" in cell for cell in mine.cells)  # if not, deletions cannot be recognized
@@ -36,7 +36,7 @@ def carried_over(old: NotebookNode, mine: NotebookNode, new: NotebookNode) -> No
     }
     order = ["", *now]  # what the learner added follows the cell that it followed
     groups[""], place = [], 0
-    for cell in own:
+    for cell in learners_cells:
         if cell.id in now:
             place = order.index(cell.id)
             continue
@@ -84,19 +84,21 @@ def _alike(one: NotebookNode, other: NotebookNode | None) -> bool:
 
 def _merged(cell: NotebookNode, before: dict, written: dict) -> Iterator[NotebookNode]:
     """Yield the merged cells in place of a cell of the new edition."""
-    own, old = written.get(cell.id), before.get(cell.id)
-    if own is None:
+    learners_cell, old = written.get(cell.id), before.get(cell.id)
+    if learners_cell is None:
         yield deepcopy(cell)
-    elif _alike(own, cell):
-        yield _changed(own, metadata=deepcopy(cell.metadata))  # with the learner's outputs
-    elif _alike(own, old):
+    elif _alike(learners_cell, cell):
+        yield _changed(
+            learners_cell, metadata=deepcopy(cell.metadata)
+        )  # with the learner's outputs
+    elif _alike(learners_cell, old):
         yield deepcopy(cell)
     elif _alike(cell, old):
-        yield own
+        yield learners_cell
     else:
         yield deepcopy(cell)
         yield new_markdown_cell(BOTH_CHANGED)
-        yield _changed(own, id=generate_corpus_id())
+        yield _changed(learners_cell, id=generate_corpus_id())
 
 
 def _changed(cell: NotebookNode, **fields) -> NotebookNode:

@@ -26,6 +26,6 @@ def without_cell(text: bytes) -> bytes:
 def count_from(cells: list[dict], step: int) -> None:
     """Add a step to the count of each cell and output that has one."""
     for cell in cells:
-        for one in (cell, *cell.get("outputs", ())):
-            if one.get("execution_count") is not None:
-                one["execution_count"] += step
+        for counted in (cell, *cell.get("outputs", ())):
+            if counted.get("execution_count") is not None:
+                counted["execution_count"] += step

@@ -23,7 +23,9 @@ def main(flags: list[str]) -> int | str | None:
     # The kernel "python3" is the one of this environment, even where the user has another.
     os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")
     start = f"--LabApp.default_url=/lab/tree/{MINE}/00_start_here.ipynb"
-    as_root = hasattr(os, "geteuid") and os.geteuid() == 0  # a container: it asks to be told
+    as_root = (
+        hasattr(os, "geteuid") and os.geteuid() == 0
+    )  # in a container, JupyterLab asks for a flag
     sys.argv[0] = "jupyter-lab"
     where = f"--ServerApp.root_dir={learners_folder()}"
     return jupyterlab([where, start, *["--allow-root"] * as_root, *flags])

@@ -68,8 +68,8 @@ def _bring_text(newest: Path, copy: Path, edition: Path) -> Iterator[str]:
     old = edition.read_bytes() if edition.exists() else None
     changed = copy.exists() and copy.read_bytes() not in (old, text)
     if changed and old != text:
-        kept = _keep_earlier(copy)
-        yield f"{MINE}/{copy.name} has the newest edition; yours, with your notes, is {kept}"
+        earlier = _keep_earlier(copy)
+        yield f"{MINE}/{copy.name} has the newest edition; yours, with your notes, is {earlier}"
     if not copy.exists() or old != text:
         write_atomically(copy, text)
         write_atomically(edition, text)
@@ -107,11 +107,13 @@ def _git(lesson: Path, *command: str) -> bytes | None:
 def _likeliest_edition(lesson: Path, copy: Path) -> bytes | None:
     """Return the edition of a lesson that has the most cells in common with a copy."""
     mine = read_notebook(copy.read_bytes())
-    own = {cell.source for cell in mine.cells} if mine else set()
+    sources = {cell.source for cell in mine.cells} if mine else set()
     commits = (_git(lesson, "log", "--format=%H", "--", lesson.name) or b"").decode().split()
     texts = [_committed(lesson, commit) for commit in commits]
     editions = [text for text in texts if text and _is_edition(text)]
-    common = [sum(cell.source in own for cell in read_notebook(text).cells) for text in editions]
+    common = [
+        sum(cell.source in sources for cell in read_notebook(text).cells) for text in editions
+    ]
     return editions[common.index(max(common))] if editions else None
 
 
@@ -145,9 +147,11 @@ def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:
     merged = carried_over(read_notebook(old), mine, read_notebook(newest))
     if merged.cells == mine.cells:
         return f"{MINE}/{place_of(copy)} is up to date."
-    kept = _keep_earlier(copy)
+    earlier = _keep_earlier(copy)
     write_notebook(copy, merged)
-    return f"{MINE}/{place_of(copy)} has the newest edition and your work; the old copy is {kept}"
+    return (
+        f"{MINE}/{place_of(copy)} has the newest edition and your work; the old copy is {earlier}"
+    )
 
 
 def _keep_earlier(copy: Path) -> str:
@@ -155,10 +159,10 @@ def _keep_earlier(copy: Path) -> str:
     mine = copy.parents[len(place_of(copy).parts) - 1]
     folder, number = mine / EARLIER, 1
     folder.mkdir(exist_ok=True)
-    while (kept := folder / f"{copy.stem}.{number}{copy.suffix}").exists():
+    while (earlier := folder / f"{copy.stem}.{number}{copy.suffix}").exists():
         number += 1
-    shutil.copyfile(copy, kept)
-    return f"{MINE}/{EARLIER}/{kept.name}"
+    shutil.copyfile(copy, earlier)
+    return f"{MINE}/{EARLIER}/{earlier.name}"
 
 
 def main(arguments: list[str]) -> str | None:

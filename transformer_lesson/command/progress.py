@@ -103,7 +103,7 @@ def take_in(mine: Path, other: Path) -> Iterator[str]:
             yield f"{len(new)} {section}"
     added = add_collected(mine / FOLDER, other / FOLDER)
     yield f"{len(added)} functions{': ' * bool(added)}{', '.join(added)}"
-    models = [one.relative_to(other) for one in sorted((other / MODELS).glob("*/"))]
+    models = [model.relative_to(other) for model in sorted((other / MODELS).glob("*/"))]
     for place in (Path(FOLDER, TRANSLATOR), Path(CLAIM), *models):
         if (other / place).exists() and not (mine / place).exists():
             (mine / place).parent.mkdir(exist_ok=True)

@@ -30,28 +30,30 @@ def main(arguments: list[str] | None = None) -> int:
         "--seconds", type=float, default=SECONDS, help="limit (default: %(default)s)"
     )
     parser.add_argument("--meant", nargs="*", default=[], help="findings that you mean")
-    given = parser.parse_args(arguments)
-    if not given.path.exists():
-        parser.error(f"there is no {given.path}: name a script, or a folder with a saved model")
+    options = parser.parse_args(arguments)
+    if not options.path.exists():
+        parser.error(f"there is no {options.path}: name a script, or a folder with a saved model")
     # A fresh interpreter: the script finds nothing of ours, and leaves nothing behind.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe(duplex=False)
     child = context.Process(
-        target=report_to, args=(there, given.path, given.seconds, tuple(given.meant)), daemon=True
+        target=report_to,
+        args=(there, options.path, options.seconds, tuple(options.meant)),
+        daemon=True,
     )
     child.start()
     there.close()
     try:
-        told = here.recv() if here.poll(2 * given.seconds) else None
+        result = here.recv() if here.poll(2 * options.seconds) else None
     except EOFError:  # it ended without a report: a crash of compiled code, or sys.exit
-        told = None
+        result = None
     child.join(5)
     child.kill()
     child.join()
-    if told is None:
-        print(f"{given.path} gave no report within {2 * given.seconds:g} s.", file=sys.stderr)
+    if result is None:
+        print(f"{options.path} gave no report within {2 * options.seconds:g} s.", file=sys.stderr)
         return 2
-    text, code = told
+    text, code = result
     print(text, file=sys.stderr if code == 2 else sys.stdout)
     return code
 

@@ -25,24 +25,24 @@ def softmax(patient: Patient) -> Iterator[Finding]:
     Needs a softmax that is called from Python, or scaled_dot_product_attention.
     """
     with patient.shaken():
-        texts, again = patient.texts(3, 9, 7), patient.texts(3, 9, 7)
-        first, second = watch(patient, texts), watch(patient, again)
+        texts, more_texts = patient.texts(3, 9, 7), patient.texts(3, 9, 7)
+        first, second = watch(patient, texts), watch(patient, more_texts)
     lengths = {ids.shape[1] for ids in texts}
     of_scores = [
         k
-        for k, one in enumerate(first.softmaxes)
-        if one.scores.shape[-1] in lengths and one.scores.shape[-2] in lengths
+        for k, call in enumerate(first.softmaxes)
+        if call.scores.shape[-1] in lengths and call.scores.shape[-2] in lengths
     ]
-    for one in (first.softmaxes[k] for k in of_scores):
-        if one.axis is not None and one.axis % one.scores.dim() != one.scores.dim() - 1:
-            shape = tuple(one.scores.shape)
+    for call in (first.softmaxes[k] for k in of_scores):
+        if call.axis is not None and call.axis % call.scores.dim() != call.scores.dim() - 1:
+            shape = tuple(call.scores.shape)
             yield Finding(
                 "softmax_axis",
                 f"A softmax of scores of the shape {shape} was watched.",
-                f"It runs along axis {one.axis}, not along the last one.",
+                f"It runs along axis {call.axis}, not along the last one.",
             )
             break
-    factors = [(one.scale, one.Q.shape[-1]) for one in first.attentions]
+    factors = [(call.scale, call.Q.shape[-1]) for call in first.attentions]
     if len(first.softmaxes) == len(second.softmaxes):
         pairs = [_factor(first, second, k) for k in of_scores]
         factors += [pair for pair in pairs if pair is not None]
@@ -61,29 +61,29 @@ def softmax(patient: Patient) -> Iterator[Finding]:
 
 def _factor(first: Watch, second: Watch, k: int) -> tuple[float, int] | None:
     """Return by which factor the k-th softmax's input moves with the product before, and d_k."""
-    one, two = first.softmaxes[k], second.softmaxes[k]
-    place = _product_before(first, one)
-    if place is None or place >= len(second.products) or one.scores.shape != two.scores.shape:
+    call, other = first.softmaxes[k], second.softmaxes[k]
+    place = _product_before(first, call)
+    if place is None or place >= len(second.products) or call.scores.shape != other.scores.shape:
         return None
     product, d_k = first.products[place]
     steps = (second.products[place][0] - product).flatten().double()
-    moved = (two.scores - one.scores).flatten().double()
+    moved = (other.scores - call.scores).flatten().double()
     fine = moved.isfinite() & (moved.abs() > 0)
-    for scores in (one.scores, two.scores):
+    for scores in (call.scores, other.scores):
         fine &= scores.flatten() > -1e3
     if int(fine.sum()) <= 5:
         return None
     factor = (steps[fine] * moved[fine]).sum() / steps[fine].pow(2).sum()
-    rest = moved[fine] - factor * steps[fine]
-    if float(rest.norm()) > 0.02 * float(moved[fine].norm()):  # something else is added
+    residual = moved[fine] - factor * steps[fine]
+    if float(residual.norm()) > 0.02 * float(moved[fine].norm()):  # something else is added
         return None
     return float(factor), d_k
 
 
-def _product_before(watched: Watch, one: Softmax) -> int | None:
+def _product_before(watched: Watch, call: Softmax) -> int | None:
     """Return the place of the last product before this softmax with as many numbers."""
-    places = range(min(one.products, len(watched.products)) - 1, -1, -1)
-    count = one.scores.numel()
+    places = range(min(call.products, len(watched.products)) - 1, -1, -1)
+    count = call.scores.numel()
     return next((x for x in places if watched.products[x][0].numel() == count), None)
 
 
@@ -92,6 +92,6 @@ def _on_the_way(watched: Watch, factor: float, d_k: int) -> float:
     if abs(factor - 1) > NEARLY:
         return 1.0
     right = d_k**-0.5
-    whole = any(abs(one / right - 1) < 0.01 for one in watched.factors)
-    halves = sum(abs(one / right**0.5 - 1) < 0.01 for one in watched.factors) >= 2
+    whole = any(abs(factor / right - 1) < 0.01 for factor in watched.factors)
+    halves = sum(abs(factor / right**0.5 - 1) < 0.01 for factor in watched.factors) >= 2
     return right if whole or halves else 1.0

@@ -70,11 +70,11 @@ def _is_right(patient: Patient, value: float, batches: tuple[Ids, Ids], equal: f
     for ids in batches:
         labels = ids[-1][:, 1:]
         logits = patient.logits(*ids[:-1], ids[-1][:, :-1])[:, : labels.shape[1]]
-        own = logits.log_softmax(-1).gather(-1, labels[..., None]).squeeze(-1)
+        log_probabilities = logits.log_softmax(-1).gather(-1, labels[..., None]).squeeze(-1)
         real = labels != (patient.pad if patient.pad is not None else -1)
-        total, count = total - float(own[real].sum()), count + int(real.sum())
-    told = [one for loss in (total / count, total) for one in _as_told(loss)]
-    return min(abs(value / one - 1) for one in told) < equal
+        total, count = total - float(log_probabilities[real].sum()), count + int(real.sum())
+    forms = [form for loss in (total / count, total) for form in _as_told(loss)]
+    return min(abs(value / form - 1) for form in forms) < equal
 
 
 def _is_random(patient: Patient, ids: Ids) -> bool:
@@ -119,8 +119,8 @@ def _misses(value: float, parts: list[tuple[float, float, int, int]]) -> dict[st
         places = all_a + all_b
         ways["evaluation_counts_padding"] = total / places, total / (places - firsts)
         for way, values in ways.items():
-            found = min(abs(value / told - 1) for x in values for told in _as_told(x))
-            miss[way] = min(miss[way], found)
+            gap = min(abs(value / form - 1) for x in values for form in _as_told(x))
+            miss[way] = min(miss[way], gap)
     return miss
 
 
@@ -147,10 +147,12 @@ def _loss_and_counts(patient: Patient, ids: Ids) -> tuple[float, float, int, int
     loss, logits, gradient = asked(patient, *ids)
     live = live_of(gradient)
     count, summed = int(live.sum()), patient.said.get("weight", 1.0) > 2
-    own = logits.log_softmax(-1).gather(-1, gradient.argmin(-1, keepdim=True)).squeeze(-1)
+    log_probabilities = (
+        logits.log_softmax(-1).gather(-1, gradient.argmin(-1, keepdim=True)).squeeze(-1)
+    )
     return (
         float(loss) / (count if summed else 1.0),
-        -float(own[live].mean()),
+        -float(log_probabilities[live].mean()),
         count,
         ids[-1].numel(),
     )
@@ -160,13 +162,13 @@ def both_modes(patient: Patient) -> Iterator[Finding]:
     """Compute the loss in training mode, with nothing dropped, and in eval mode."""
     ids = patient.marked()
     with patient.shaken(), NoDropout(), torch.no_grad():
-        train, again, evaluation = (
+        train, train_again, evaluation = (
             float(patient.loss(*ids, train=mode, seed=seed))
             for mode, seed in ((True, 0), (True, 1), (False, 0))
         )
-    if abs(train / again - 1) > 1e-5 and patient.kind != "encoder":
+    if abs(train / train_again - 1) > 1e-5 and patient.kind != "encoder":
         raise Skip("in training mode, the loss is random by something else than PyTorch's dropout")
-    noisy = any("batchnorm" in type(one).__name__.lower() for one in patient.model.modules())
+    noisy = any("batchnorm" in type(module).__name__.lower() for module in patient.model.modules())
     if abs(train / evaluation - 1) > 1e-3 and not noisy and not _is_smoothed(patient, ids):
         yield Finding(
             "modes_disagree",

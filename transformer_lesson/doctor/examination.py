@@ -168,7 +168,7 @@ def _chosen(only: Iterable[str]) -> tuple[Probe, ...]:
 
 
 def _require(model, batch, kind: str, pad_id, given: dict) -> None:
-    names = [one.name for one in fields(Given)]
+    names = [field.name for field in fields(Given)]
     unknown = sorted(set(given) - set(names))
     if unknown:
         raise ValueError(f"examine() doesn't take {unknown[0]!r}: it takes {', '.join(names)}.")

@@ -83,28 +83,32 @@ class Finding:
         lines += [f"  {self.changed} {self.moved}{where}".rstrip(), f"  {entry.do}"]
         lines += [f"  {self.sure}; lesson {entry.lesson}; if you mean it: meant={{{self.code!r}}}"]
         if self.follows:
-            rest = "; ".join(f"{CATALOG[one.code].says} ({one.code})" for one in self.follows)
-            lines += [f"  follows from it: {rest}"]
+            consequences = "; ".join(
+                f"{CATALOG[finding.code].says} ({finding.code})" for finding in self.follows
+            )
+            lines += [f"  follows from it: {consequences}"]
         return "\n".join(lines)
 
 
 def causes(findings: Iterable[Finding], meant: Iterable[str] = ()) -> list[Finding]:
     """Return causes, likeliest first, each with what follows from it; without what is meant."""
     meant = set(meant)
-    first = {one.code: one for one in reversed(list(findings)) if one.code not in meant}
+    first = {
+        finding.code: finding for finding in reversed(list(findings)) if finding.code not in meant
+    }
     findings = list(first.values())
     order = {"fault": 0, "suspect": 1}
-    findings.sort(key=lambda one: (order[one.level], PLACE[one.code]))
+    findings.sort(key=lambda finding: (order[finding.level], PLACE[finding.code]))
     top = []
     for finding in findings:
         source = next(
             (
-                one
-                for one in findings
-                if one is not finding
-                and finding.code in CATALOG[one.code].explains
-                and one.code not in finding.apart
-                and one.code not in CATALOG[finding.code].explains
+                other
+                for other in findings
+                if other is not finding
+                and finding.code in CATALOG[other.code].explains
+                and other.code not in finding.apart
+                and other.code not in CATALOG[finding.code].explains
             ),
             None,
         )
@@ -121,9 +125,14 @@ def _of_several_areas(top: list[Finding]) -> list[Finding]:
     Two faults at once are seldom in one area, and what follows from a fault often is in its own.
     """
     named, others = top[: AT_MOST - 1], top[AT_MOST - 1 :]
-    areas = {one.area for one in named}
+    areas = {finding.area for finding in named}
     at = next(
-        (k for k, one in enumerate(others) if one.area not in areas and one.level == "fault"), 0
+        (
+            k
+            for k, finding in enumerate(others)
+            if finding.area not in areas and finding.level == "fault"
+        ),
+        0,
     )
     return [*named, *others[at : at + 1], *others[:at], *others[at + 1 :]]
 
@@ -132,7 +141,7 @@ def table() -> str:
     """Return all that can be found as a table in Markdown; `docs/doctor.md` holds it."""
     lines = ["| name | level | what it means | what to do | lesson |", "|---|---|---|---|---|"]
     lines += [
-        f"| `{code}` | {one.level} | {one.says} | {one.do} | {one.lesson} |"
-        for code, one in CATALOG.items()
+        f"| `{code}` | {entry.level} | {entry.says} | {entry.do} | {entry.lesson} |"
+        for code, entry in CATALOG.items()
     ]
     return "\n".join(lines)

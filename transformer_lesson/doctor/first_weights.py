@@ -23,20 +23,20 @@ def first_weights(patient: Patient) -> Iterator[Finding]:
     """Compare the deviations of a fresh model's matrices with what they read, and each other."""
     if not patient.given.fresh:
         raise Skip("a trained model")
-    told = "The deviations of the first weights were compared."
+    experiment = "The deviations of the first weights were compared."
     layers = _unlike_layers(patient)
     if layers:
         code, moved, where = layers
-        yield Finding(code, told, moved, where)
+        yield Finding(code, experiment, moved, where)
     for stack in stacks(patient):
         matrices = _matrices(stack)
-        for code, one in _sizes(matrices):
-            moved = f"It makes what it reads {one.gain:.2g} times as large."
-            yield Finding(code, told, moved, _name(patient, one.weight))
+        for code, matrix in _sizes(matrices):
+            moved = f"It makes what it reads {matrix.gain:.2g} times as large."
+            yield Finding(code, experiment, moved, _name(patient, matrix.weight))
         wrong = _scaled_instead(stack, matrices)
         if wrong:
             moved = "It is scaled by 1/√(2 layers), and the branch's last matrix is not."
-            yield Finding("wrong_matrix_scaled", told, moved, _name(patient, wrong.weight))
+            yield Finding("wrong_matrix_scaled", experiment, moved, _name(patient, wrong.weight))
     yield from _sharp(patient)
     yield from _stuck(patient)
 
@@ -57,14 +57,14 @@ class Matrix(NamedTuple):
 
 def _matrices(stack: Stack) -> list[Matrix]:
     """Return the matrices of the stack's sublayers, in their order."""
-    graph, found = stack.graph, []
+    graph, matrices = stack.graph, []
     for node in graph.in_order():
         weight = graph.weight(node) if node in stack.products & stack.counted else None
         if weight is not None and weight.dim() > 1 and weight.numel() >= LEAST:
-            (data,) = [one for one in graph.reads[node] if one in graph.from_words][:1]
+            (data,) = [operand for operand in graph.reads[node] if operand in graph.from_words][:1]
             reads = int(data._input_metadata[0].shape[-1])
-            found.append(Matrix(node, weight, float(weight.detach().float().std()), reads))
-    return found
+            matrices.append(Matrix(node, weight, float(weight.detach().float().std()), reads))
+    return matrices
 
 
 def _name(patient: Patient, weight: Tensor) -> str:
@@ -74,8 +74,8 @@ def _name(patient: Patient, weight: Tensor) -> str:
 def _sizes(matrices: list[Matrix]) -> Iterator[tuple[str, Matrix]]:
     """Yield the first matrix that is too large, and the first that is too small."""
     for code, some in (
-        ("first_weights_large", [one for one in matrices if one.gain > LARGE]),
-        ("first_weights_small", [one for one in matrices if 0 < one.gain < SMALL]),
+        ("first_weights_large", [matrix for matrix in matrices if matrix.gain > LARGE]),
+        ("first_weights_small", [matrix for matrix in matrices if 0 < matrix.gain < SMALL]),
     ):
         if some:
             yield code, some[0]
@@ -86,22 +86,24 @@ def _scaled_instead(stack: Stack, matrices: list[Matrix]) -> Matrix | None:
     layers = len(stack.last())
     graph, passed = stack.graph, stack.products | stack.meetings
     reach = graph.distances(stack.ends, graph.reads, stack.counted)
-    inner = [one for one in matrices if reach.get(one.node, 0) > 0]
-    for one in inner:
-        on = graph.distances([one.node], graph.readers, closed=passed - {one.node})
+    inner = [matrix for matrix in matrices if reach.get(matrix.node, 0) > 0]
+    for matrix in inner:
+        on = graph.distances([matrix.node], graph.readers, closed=passed - {matrix.node})
         if any(other in on for other in stack.meetings):
             continue  # a query's may be smaller
-        usual = [x.deviation for x in inner if x.reads == one.reads and x.node is not one.node]
+        usual = [
+            x.deviation for x in inner if x.reads == matrix.reads and x.node is not matrix.node
+        ]
         last = [x for x in matrices if x.node in on and reach.get(x.node, 1) == 0]
         if not usual or not last:
             continue
         size = sorted(usual)[len(usual) // 2]
-        gain = size * math.sqrt(one.reads)
-        whole = size and any(
+        gain = size * math.sqrt(matrix.reads)
+        last_is_usual = size and any(
             min(abs(x.deviation / size - 1), abs(x.gain / gain - 1)) < NEARLY for x in last
         )
-        if whole and abs(one.deviation / size * math.sqrt(2 * layers) - 1) < NEARLY:
-            return one
+        if last_is_usual and abs(matrix.deviation / size * math.sqrt(2 * layers) - 1) < NEARLY:
+            return matrix
     return None
 
 
@@ -113,24 +115,24 @@ def _unlike_layers(patient: Patient) -> tuple[str, str, str] | None:
             continue
         value, of_layers = p.detach().float(), p.dim() > 2 and "expert" not in name
         if re.search(r"\.\d+(\.|$)", f".{name}") and p.numel() >= LEAST:
-            found = [(name, float(value.std()))]
+            deviations = [(name, float(value.std()))]
         elif of_layers and not isinstance(_owner(patient, name), (nn.Conv1d, nn.Conv2d)):
-            found = [(name, float(one.std())) for one in value if one.numel() >= LEAST]
-            if len(found) > 1 and found[0][1] > 0 and torch.equal(value[0], value[1]):
+            deviations = [(name, float(layer.std())) for layer in value if layer.numel() >= LEAST]
+            if len(deviations) > 1 and deviations[0][1] > 0 and torch.equal(value[0], value[1]):
                 return "layers_start_equal", "Two have equal matrices.", name
         else:
             continue
-        alike.setdefault(re.sub(r"(?<=\.)\d+(?=\.|$)", "#", f".{name}"), []).extend(found)
-    for found in alike.values():
-        sizes = [size for _, size in found]
+        alike.setdefault(re.sub(r"(?<=\.)\d+(?=\.|$)", "#", f".{name}"), []).extend(deviations)
+    for deviations in alike.values():
+        sizes = [size for _, size in deviations]
         if (
             sizes
             and min(sizes) > 0
             and max(sizes) > 1.5 * min(sizes)
-            and _one_shape(patient, found)
+            and _one_shape(patient, deviations)
         ):
             moved = f"From {min(sizes):.2g} to {max(sizes):.2g} in layers that are alike."
-            return "layers_start_unlike", moved, found[sizes.index(max(sizes))][0]
+            return "layers_start_unlike", moved, deviations[sizes.index(max(sizes))][0]
     return None
 
 
@@ -138,8 +140,8 @@ def _owner(patient: Patient, name: str) -> nn.Module:
     return patient.model.get_submodule(name.rpartition(".")[0])
 
 
-def _one_shape(patient: Patient, found: list[tuple[str, float]]) -> bool:
-    return len({patient.model.get_parameter(name).shape for name, _ in found}) == 1
+def _one_shape(patient: Patient, deviations: list[tuple[str, float]]) -> bool:
+    return len({patient.model.get_parameter(name).shape for name, _ in deviations}) == 1
 
 
 def _stuck(patient: Patient) -> Iterator[Finding]:
@@ -170,9 +172,13 @@ def _sharp(patient: Patient) -> Iterator[Finding]:
     """Whether a fresh model's scores are so far apart that its attention is nearly one-hot."""
     texts = patient.aside()
     watched, lengths = watch(patient, texts), {ids.shape[1] for ids in texts}
-    found = [one.scores for one in watched.softmaxes if set(one.scores.shape[-2:]) <= lengths]
-    found += [one for call in watched.attentions if (one := call.scores()) is not None]
-    for scores in found:
+    all_scores = [
+        call.scores for call in watched.softmaxes if set(call.scores.shape[-2:]) <= lengths
+    ]
+    all_scores += [
+        computed for call in watched.attentions if (computed := call.scores()) is not None
+    ]
+    for scores in all_scores:
         rows = [row[row > -1e3] for row in scores.reshape(-1, scores.shape[-1]).float()]
         spread = [float(row.std()) for row in rows if len(row) > 2]
         if spread and sum(spread) / len(spread) > SHARP:

@@ -1,7 +1,7 @@
 """Probes: which token does the loss ask each position for, and how large is it at first?
 
 The gradient of the loss in the logits says it: at each position the most negative entry is the
-label's, whoever shifted the labels, and wherever.
+label's, no matter where the labels were shifted.
 """
 
 import math
@@ -30,15 +30,17 @@ def asked(patient: Patient, *ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     with torch.enable_grad(), LossReads() as reads:
         loss, logits = _with_logits(patient, ids, retain=True)
         size = patient.said["classes"]
-        read = [one for one in reads.read if size in one.shape]
-        for one in read:
-            if one.requires_grad:
-                one.retain_grad()
+        read = [tensor for tensor in reads.read if size in tensor.shape]
+        for tensor in read:
+            if tensor.requires_grad:
+                tensor.retain_grad()
         loss.backward()
     patient.model.zero_grad(set_to_none=True)
-    patient.said["read"] = [one.detach().movedim(one.shape.index(size), -1) for one in read]
-    last = [one for one in read if one.shape[-1] == size][-1:]
-    usable = [one for one in (*last, *logits) if one.grad is not None]
+    patient.said["read"] = [
+        tensor.detach().movedim(tensor.shape.index(size), -1) for tensor in read
+    ]
+    last = [tensor for tensor in read if tensor.shape[-1] == size][-1:]
+    usable = [tensor for tensor in (*last, *logits) if tensor.grad is not None]
     if not usable:
         raise Skip(
             "no module returns logits on the way to the loss, and no cross-entropy reads any"
@@ -75,7 +77,7 @@ def _with_logits(patient: Patient, ids: Ids, retain: bool) -> tuple[Tensor, list
 
     with patient.hooked(catch):
         loss = patient.loss(*ids)
-    return loss, [one for _, one in sorted(caught, key=lambda pair: pair[0])]
+    return loss, [logits for _, logits in sorted(caught, key=lambda pair: pair[0])]
 
 
 def labels(patient: Patient) -> Iterator[Finding]:
@@ -310,20 +312,21 @@ def _shifts(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> list[
             with torch.no_grad():
                 caught = _with_logits(patient, (*ids[:-1], other), retain=False)[1]
             moved = next(
-                (one.float() for one in reversed(caught) if one.shape == logits.shape), None
+                (tensor.float() for tensor in reversed(caught) if tensor.shape == logits.shape),
+                None,
             )
             if moved is None:
                 continue
             words = (text[row] != patient.pad).nonzero() if patient.pad is not None else text[row:]
             first = int(words[0]) if patient.pad is not None else 0
-            seen = [
+            moving = [
                 i
                 for i in range(first, logits.shape[1])
                 if wanted[row, i] >= 0 and differ(logits[row, i], moved[row, i])
             ]
             at = (wanted[row] == token).nonzero().flatten().tolist()
-            if seen and at:
-                shifts.append(seen[0] - at[0])
+            if moving and at:
+                shifts.append(moving[0] - at[0])
     return shifts
 
 

@@ -49,8 +49,8 @@ def padding(patient: Patient) -> Iterator[Finding]:
 
 def _own_batch(patient: Patient) -> Iterator[Finding]:
     out = patient.logits(*patient.own_batch())
-    asked = patient.batch[-1][:, : out.shape[1]]
-    if out.dim() == 3 and out.shape[:2] == asked.shape and out[asked != patient.pad].isnan().any():
+    text = patient.batch[-1][:, : out.shape[1]]
+    if out.dim() == 3 and out.shape[:2] == text.shape and out[text != patient.pad].isnan().any():
         yield Finding("not_a_number", "Your own batch was read.", "NaN at its real words.")
 
 
@@ -134,14 +134,14 @@ def tokens(patient: Patient) -> Iterator[Finding]:
     """Give an ordinary token another vector: other positions must see it."""
     with patient.shaken():
         for side in range(len(patient.batch)):
-            special = {one for one in patient.special if one != patient.pad}
+            special = {token for token in patient.special if token != patient.pad}
             for token in sorted(special | set(patient.ordinary[side].tolist()[:8])):
                 if _invisible(patient, side, token):
-                    what = "source" if side < len(patient.batch) - 1 else "text"
+                    name = "source" if side < len(patient.batch) - 1 else "text"
                     yield Finding(
                         "token_invisible",
                         f"Token {token} got another vector.",
-                        f"No other position of the {what} sees it.",
+                        f"No other position of the {name} sees it.",
                     )
                     return
 

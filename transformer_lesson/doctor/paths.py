@@ -43,12 +43,12 @@ def _are_words(read: Tensor, ids: Tensor) -> bool:
     """
     if are_ids(read, ids):
         return True
-    for one in (read, read.mT) if read.dim() == 2 else ():
-        n = one.shape[1]
-        if len(one) == len(ids) and 3 < n <= ids.shape[1]:
-            if torch.equal(one, ids[:, :n]) or torch.equal(one, ids[:, -n:]):
+    for table in (read, read.mT) if read.dim() == 2 else ():
+        n = table.shape[1]
+        if len(table) == len(ids) and 3 < n <= ids.shape[1]:
+            if torch.equal(table, ids[:, :n]) or torch.equal(table, ids[:, -n:]):
                 return True
-            if torch.equal(one[:, 1:], ids[:, : n - 1]):
+            if torch.equal(table[:, 1:], ids[:, : n - 1]):
                 return True
     return False
 
@@ -74,10 +74,12 @@ class Graph:
             node = todo.pop()
             if node in self.reads:
                 continue
-            self.reads[node] = [one for one, _ in node.next_functions if one is not None]
-            for one in self.reads[node]:
-                self.readers.setdefault(one, []).append(node)
-                todo.append(one)
+            self.reads[node] = [
+                operand for operand, _ in node.next_functions if operand is not None
+            ]
+            for operand in self.reads[node]:
+                self.readers.setdefault(operand, []).append(node)
+                todo.append(operand)
         self.from_words = set(self.distances(words, self.readers))
         self.products, self.meetings = set(), set()
         for node in self.from_words:
@@ -85,7 +87,7 @@ class Graph:
             if any(word in kind for word in ATTENTIONS):
                 self.meetings.add(node)
             elif kind in PRODUCTS:
-                both = sum(one in self.from_words for one in self.reads[node]) > 1
+                both = sum(operand in self.from_words for operand in self.reads[node]) > 1
                 (self.meetings if both else self.products).add(node)
 
     def distances(
@@ -110,10 +112,10 @@ class Graph:
             if node in closed:
                 continue
             step = int(node in counted and node not in first)
-            for one in along.get(node, ()):
-                if distance.get(one, math.inf) > distance[node] + step:
-                    distance[one] = distance[node] + step
-                    (todo.append if step else todo.appendleft)(one)
+            for neighbor in along.get(node, ()):
+                if distance.get(neighbor, math.inf) > distance[node] + step:
+                    distance[neighbor] = distance[node] + step
+                    (todo.append if step else todo.appendleft)(neighbor)
         return distance
 
     def in_order(self) -> list[Node]:
@@ -128,24 +130,26 @@ class Graph:
                 elif node not in seen:
                     seen.add(node)
                     todo.append((node, True))
-                    todo += [(one, False) for one in self.reads[node] if one not in seen]
+                    todo += [
+                        (operand, False) for operand in self.reads[node] if operand not in seen
+                    ]
         return self._order
 
     def weight(self, product: Node) -> Tensor | None:
         """Return the weight of a product."""
-        todo = [one for one in self.reads[product] if one not in self.from_words]
-        found = []
+        todo = [operand for operand in self.reads[product] if operand not in self.from_words]
+        weights = []
         while todo:
             node = todo.pop()
             if hasattr(node, "variable"):
-                found.append(node.variable)
+                weights.append(node.variable)
             todo += self.reads[node]
-        return max(found, key=lambda one: one.dim(), default=None)
+        return max(weights, key=lambda weight: weight.dim(), default=None)
 
     def same(self, node: Node) -> Node:
         """Return the operation whose numbers these are: views and dropout are passed."""
         while _kind(node) in VIEWS:
-            below = [one for one in self.reads[node] if one in self.from_words]
+            below = [operand for operand in self.reads[node] if operand in self.from_words]
             if len(below) != 1:
                 break
             node = below[0]
@@ -178,8 +182,8 @@ class Stack:
     def __post_init__(self):
         after = self.graph.distances(self.meetings, self.graph.readers)
         before = self.graph.distances(self.meetings, self.graph.reads)
-        alone = {one for one in self.products if not self.around(one)}
-        self.cut = {one for one in alone if one in after and one in before}
+        alone = {product for product in self.products if not self.around(product)}
+        self.cut = {product for product in alone if product in after and product in before}
         self.tail = alone - set(before)
         self.counted = (self.products | self.meetings) - (alone - self.cut)
         self.beside = {node for part in self._parts() if self._is_stream(part) for node in part}
@@ -207,53 +211,57 @@ class Stack:
         """Whether two sublayers add to it, and a matrix reads it."""
         graph, adds = self.graph, 0
         for node in part:
-            both = [graph.same(one) for one in graph.reads[node]] if _kind(node) == "Add" else []
-            added = [one for one in both if one in self.counted]
-            rest = [one for one in both if one not in self.counted and not _is_bias(graph, one)]
+            both = (
+                [graph.same(operand) for operand in graph.reads[node]]
+                if _kind(node) == "Add"
+                else []
+            )
+            added = [term for term in both if term in self.counted]
+            rest = [term for term in both if term not in self.counted and not _is_bias(graph, term)]
             adds += len(added) == len(rest) == 1
-        readers = {one for node in part for one in graph.readers.get(node, ())}
+        readers = {reader for node in part for reader in graph.readers.get(node, ())}
         return adds > 1 and bool(readers & self.products)
 
     def around(self, node: Node) -> bool:
         """Whether words reach an end on a way around this operation."""
         reached = self.graph.distances(self.words, self.graph.readers, closed=[node])
-        return any(one in reached and one is not node for one in self.ends)
+        return any(end in reached and end is not node for end in self.ends)
 
     def last(self) -> list[Node]:
         """Return each attention's last product, of weights with values."""
-        found = []
-        for one in self.meetings:
-            on = self.graph.distances([one], self.graph.readers, closed=self.graph.products)
-            if not any(other in on for other in self.meetings if other is not one):
-                found.append(one)
-        return found
+        products = []
+        for product in self.meetings:
+            on = self.graph.distances([product], self.graph.readers, closed=self.graph.products)
+            if not any(other in on for other in self.meetings if other is not product):
+                products.append(product)
+        return products
 
     def off(self) -> list[Node]:
         """Return attentions and matrices that read or add to something else than the stream."""
-        graph, found = self.graph, []
+        graph, astray = self.graph, []
         starts, all_ends = [*self.words, *self.beside], [*self.ends, *self.beside]
         into = graph.distances(starts, graph.readers, self.counted)
         out = graph.distances(all_ends, graph.reads, self.counted)
         last = set(self.last())
-        for one in self.meetings:
-            if into.get(one, 0) >= FAR or (one in last and out.get(one, 0) >= self.late):
-                found.append(one)
+        for node in self.meetings:
+            if into.get(node, 0) >= FAR or (node in last and out.get(node, 0) >= self.late):
+                astray.append(node)
         reads = graph.distances(starts, graph.readers, self.counted, self.meetings)
         ends = graph.distances(all_ends, graph.reads, self.counted, self.meetings)
         after = graph.distances(self.meetings, graph.readers, self.counted - self.meetings)
         before = graph.distances(self.meetings, graph.reads, self.counted - self.meetings)
-        for one in self.products & self.counted:
-            reads_off = one not in reads and after.get(one, 0) >= 1 and out.get(one, 0) >= 1
-            adds_off = one not in ends and before.get(one, 0) >= 1 and reads.get(one, 0) >= 1
-            if reads_off or (adds_off and self._feeds_whole_attention(one)):
-                found.append(one)
-        return found
+        for node in self.products & self.counted:
+            reads_off = node not in reads and after.get(node, 0) >= 1 and out.get(node, 0) >= 1
+            adds_off = node not in ends and before.get(node, 0) >= 1 and reads.get(node, 0) >= 1
+            if reads_off or (adds_off and self._feeds_whole_attention(node)):
+                astray.append(node)
+        return astray
 
     def _feeds_whole_attention(self, product: Node) -> bool:
         """Whether all of an attention's projections lie behind this: it is before it, not in it."""
         graph = self.graph
         behind = graph.distances([product], graph.readers, closed=self.meetings)
-        met = [one for one in self.meetings if one in behind]
+        met = [meeting for meeting in self.meetings if meeting in behind]
         near = graph.distances(met, graph.reads, closed=self.products | self.meetings - set(met))
         return set(near) & self.products <= set(behind)
 
@@ -266,13 +274,13 @@ class Stack:
             kind = _kind(node)
             if node in self.counted or kind in STATISTICS:
                 return 0
-            return sum(count.get(one, 0) for one in self.graph.reads[node])
+            return sum(count.get(operand, 0) for operand in self.graph.reads[node])
 
         for node in self.graph.in_order():
             if node in self.tail:  # a head's activation may have ways of its own
-                return sum(count.get(one, 0) for one in self.graph.reads[node])
+                return sum(count.get(operand, 0) for operand in self.graph.reads[node])
             count[node] = 1 if node in self.words else ways(node)
-        return max(count.get(one, 0) for one in self.ends)
+        return max(count.get(end, 0) for end in self.ends)
 
 
 def _is_bias(graph: Graph, node: Node) -> bool:
@@ -293,11 +301,11 @@ def stacks(patient: Patient) -> list[Stack]:
         Skip: the logits have no gradient, the ids are looked up nowhere, or nothing meets.
     """
     texts = patient.aside()
-    found: list[list[Node]] = [[] for _ in texts]
+    lookups: list[list[Node]] = [[] for _ in texts]
 
     def note(_table: Tensor, ids: Tensor, rows: Tensor) -> None:
         """Note, for each side of the batch, what is looked up by its ids."""
-        for side, words in zip(found, texts, strict=True):
+        for side, words in zip(lookups, texts, strict=True):
             if rows.grad_fn is not None and _are_words(ids, words):
                 side.append(rows.grad_fn)
 
@@ -305,98 +313,102 @@ def stacks(patient: Patient) -> list[Stack]:
     with torch.enable_grad(), Lookups(note):
         output = (patient.given.forward or patient.model)(*texts)
     end = logits_of(output).grad_fn
-    if end is None or not all(found):
+    if end is None or not all(lookups):
         raise Skip("no gradient leads from the logits to where the ids are looked up")
-    graph = Graph(end, [one for words in found for one in words])
-    found = _sides(graph, found)
-    target = set(graph.distances(found[-1], graph.readers))
-    made = [Stack(graph, found[-1], [end], graph.products & target, graph.meetings & target, LATE)]
-    if len(found) > 1:
+    graph = Graph(end, [node for words in lookups for node in words])
+    lookups = _sides(graph, lookups)
+    target = set(graph.distances(lookups[-1], graph.readers))
+    sides = [
+        Stack(graph, lookups[-1], [end], graph.products & target, graph.meetings & target, LATE)
+    ]
+    if len(lookups) > 1:
         rest = graph.from_words - target
-        ends = [one for one in rest if any(x in target for x in graph.readers.get(one, ()))]
+        ends = [node for node in rest if any(x in target for x in graph.readers.get(node, ()))]
         inside = (graph.products & rest, graph.meetings & rest)
-        made.append(Stack(graph, found[0], ends, *inside, LATE + 1))
-    if not any(one.meetings for one in made):
+        sides.append(Stack(graph, lookups[0], ends, *inside, LATE + 1))
+    if not any(stack.meetings for stack in sides):
         raise Skip("no attention was seen")
-    return made
+    return sides
 
 
-def _sides(graph: Graph, found: list[list[Node]]) -> list[list[Node]]:
+def _sides(graph: Graph, lookups: list[list[Node]]) -> list[list[Node]]:
     """Return the words by side, also where one text goes into an encoder and into a decoder.
 
     An encoder's words reach the logits through attention alone.
     """
-    if len(found) > 1:
-        return found
-    (words,) = found
-    whole = Stack(graph, words, [graph.end], graph.products, graph.meetings, LATE)
-    near = graph.distances([graph.end], graph.reads, closed=whole.counted)
-    target, source = ([one for one in words if (one in near) is side] for side in (True, False))
+    if len(lookups) > 1:
+        return lookups
+    (words,) = lookups
+    stack = Stack(graph, words, [graph.end], graph.products, graph.meetings, LATE)
+    near = graph.distances([graph.end], graph.reads, closed=stack.counted)
+    target, source = ([word for word in words if (word in near) is side] for side in (True, False))
     if target and graph.meetings - set(graph.distances(target, graph.readers)):
         return [source, target]
-    return found
+    return lookups
 
 
 def paths(patient: Patient) -> Iterator[Finding]:
     """Follow the words' ways to the logits: around each sublayer, to it and from it."""
-    told = "The words' ways to the logits were followed."
-    made = stacks(patient)
-    for stack in made:
-        lone = [one for one in stack.last() if not stack.around(one)]
+    experiment = "The words' ways to the logits were followed."
+    sides = stacks(patient)
+    for stack in sides:
+        lone = [product for product in stack.last() if not stack.around(product)]
         if (lone or stack.cut) and "residual_missing" not in patient.found:
-            what = "an attention" if lone else "a matrix between two attentions"
+            obstacle = "an attention" if lone else "a matrix between two attentions"
             yield Finding(
                 "residual_missing",
-                told,
-                f"No way leads around {what}.",
+                experiment,
+                f"No way leads around {obstacle}.",
                 _at(patient, stack, [*lone, *stack.cut]),
             )
             return
     if patient.found & {"residual_missing"}:
         return
-    for stack in made:
+    for stack in sides:
         off, times = stack.off(), stack.times()
         if off:
             yield Finding(
                 "off_the_stream",
-                told,
+                experiment,
                 "Some pass another sublayer first.",
                 _at(patient, stack, off),
             )
             return
         if times > 1:
             yield Finding(
-                "residual_doubled", told, f"{times} of them pass no sublayer, where one is usual."
+                "residual_doubled",
+                experiment,
+                f"{times} of them pass no sublayer, where one is usual.",
             )
             return
 
 
 def gates(patient: Patient) -> Iterator[Finding]:
     """See what each activation reads, and whether an attention's projections read one norm."""
-    told = "The words' ways to the logits were followed."
+    experiment = "The words' ways to the logits were followed."
     for stack in stacks(patient):
         graph = stack.graph
-        late = [one for one in graph.in_order() if one in graph.from_words]
+        late = [node for node in graph.in_order() if node in graph.from_words]
         over = [
             x for x in late if _kind(x) in ACTIVATIONS and _two_products(graph, _below(graph, x))
         ]
         if over:
             moved = "An activation reads the product of a gate and a value."
-            yield Finding("gate_after_product", told, moved, _at(patient, stack, over))
+            yield Finding("gate_after_product", experiment, moved, _at(patient, stack, over))
         onward = graph.distances(stack.ends, graph.reads, closed=stack.meetings)
         linear = [x for x in late if _two_products(graph, x) and _feeds_product(graph, x)]
         linear = [x for x in linear if x in onward]  # else it is a part of an attention
         if linear:
             moved = "Two matrices' results are multiplied, and neither passes an activation."
-            yield Finding("gate_without_activation", told, moved, _at(patient, stack, linear))
+            yield Finding("gate_without_activation", experiment, moved, _at(patient, stack, linear))
         one_matrix = [x for x in late if _after_a_larger(stack, x)]
         if one_matrix and "linear_feed_forward" not in patient.found:
             moved = "A matrix reads what a larger one has returned, unchanged."
-            yield Finding("linear_feed_forward", told, moved, _at(patient, stack, one_matrix))
-        some = [one for one in stack.last() if _norm_on_some(graph, one)]
+            yield Finding("linear_feed_forward", experiment, moved, _at(patient, stack, one_matrix))
+        some = [attention for attention in stack.last() if _norm_on_some(graph, attention)]
         if some:
             moved = "One projection reads the norm's output, another one its input."
-            yield Finding("norm_on_query_only", told, moved, _at(patient, stack, some))
+            yield Finding("norm_on_query_only", experiment, moved, _at(patient, stack, some))
         if over or linear or some:
             return
 
@@ -410,29 +422,30 @@ def _after_a_larger(stack: Stack, node: Node) -> bool:
     if before not in inside:
         return False
     read, returned, wide = (
-        int(one._input_metadata[0].shape[-1]) for one in (_below(graph, before), node, before)
+        int(operation._input_metadata[0].shape[-1])
+        for operation in (_below(graph, before), node, before)
     )
     return read == returned < wide
 
 
 def _below(graph: Graph, node: Node) -> Node:
     """Return the operation whose numbers this one reads."""
-    words = [one for one in graph.reads[node] if one in graph.from_words]
+    words = [operand for operand in graph.reads[node] if operand in graph.from_words]
     return graph.same(words[0]) if words else node
 
 
 def _two_products(graph: Graph, node: Node) -> bool:
     """Whether this multiplies the results of two matrices, number by number."""
-    below = [one for one in graph.reads[node] if one in graph.from_words]
+    below = [operand for operand in graph.reads[node] if operand in graph.from_words]
     if _kind(node) != "Mul" or len(below) != 2:
         return False
-    return all(_of_product(graph, one) in graph.products for one in below)
+    return all(_of_product(graph, operand) in graph.products for operand in below)
 
 
 def _of_product(graph: Graph, node: Node) -> Node:
     """Return the operation whose numbers these are, but for a bias."""
     node = graph.same(node)
-    words = [one for one in graph.reads[node] if one in graph.from_words]
+    words = [operand for operand in graph.reads[node] if operand in graph.from_words]
     return graph.same(words[0]) if _kind(node) == "Add" and len(words) == 1 else node
 
 
@@ -441,9 +454,9 @@ def _feeds_product(graph: Graph, node: Node) -> bool:
     todo = [node]
     while todo:
         readers = graph.readers.get(todo.pop(), ())
-        if any(one in graph.products for one in readers):
+        if any(reader in graph.products for reader in readers):
             return True
-        todo += [one for one in readers if _kind(one) in VIEWS]
+        todo += [reader for reader in readers if _kind(reader) in VIEWS]
     return False
 
 
@@ -452,33 +465,35 @@ def _norm_on_some(graph: Graph, attention: Node) -> bool:
     near = graph.distances([attention], graph.reads, closed=graph.products)
     inputs = set()
     for product in graph.products & set(near):
-        inputs |= {graph.same(one) for one in graph.reads[product] if one in graph.from_words}
+        inputs |= {
+            graph.same(operand) for operand in graph.reads[product] if operand in graph.from_words
+        }
     return any(
-        one is not other and other in _through_norm(graph, one)
-        for one in inputs
+        normed is not other and other in _through_norm(graph, normed)
+        for normed in inputs
         for other in inputs
     )
 
 
 def _through_norm(graph: Graph, node: Node) -> set[Node]:
     """Return the operations whose numbers these are, normalized."""
-    found, passed = set(), False
+    sources, passed = set(), False
     while True:
-        words = [one for one in graph.reads[node] if one in graph.from_words]
-        data = [one for one in words if not _is_statistic(graph, one)]
-        whole = any(name in _kind(node) for name in ("LayerNorm", "RmsNorm"))
-        passed |= whole or (_kind(node) in ("Mul", "Div") and len(data) < len(words))
+        words = [operand for operand in graph.reads[node] if operand in graph.from_words]
+        data = [word for word in words if not _is_statistic(graph, word)]
+        is_norm = any(name in _kind(node) for name in ("LayerNorm", "RmsNorm"))
+        passed |= is_norm or (_kind(node) in ("Mul", "Div") and len(data) < len(words))
         if len(data) != 1 or node in graph.products or node in graph.meetings:
-            return found
+            return sources
         node = graph.same(data[0])
         if passed:
-            found.add(node)
+            sources.add(node)
 
 
 def _is_statistic(graph: Graph, node: Node) -> bool:
     """Whether this is a mean, a root of one, or a sum of one with a number."""
     while _kind(node) not in STATISTICS:
-        words = [one for one in graph.reads[node] if one in graph.from_words]
+        words = [operand for operand in graph.reads[node] if operand in graph.from_words]
         if len(words) != 1 or _kind(node) not in ("Add", "Clamp", "Reciprocal", "ToCopy"):
             return False
         node = words[0]
@@ -492,5 +507,5 @@ def _at(patient: Patient, stack: Stack, nodes: Iterable[Node]) -> str:
     first = min(nodes, key=order.__getitem__)
     near = stack.graph.distances([first], stack.graph.readers)
     after = sorted(stack.products & set(near), key=order.__getitem__)
-    weights = [stack.graph.weight(one) for one in after]
-    return next((names[id(one)] for one in weights if id(one) in names), "")
+    weights = [stack.graph.weight(product) for product in after]
+    return next((names[id(weight)] for weight in weights if id(weight) in names), "")

@@ -87,7 +87,7 @@ def _are_rows(weight: Tensor, ids: Tensor, output: Any) -> bool:
 def groups_of(optimizer: Any) -> list[dict]:
     """Return an optimizer's groups, whatever it calls them: dictionaries with `params`."""
     values = (getattr(optimizer, "param_groups", None), *vars(optimizer).values())
-    lists = [one for one in values if isinstance(one, list) and one]
+    lists = [value for value in values if isinstance(value, list) and value]
     return next((x for x in lists if all(isinstance(g, dict) and "params" in g for g in x)), [])
 
 
@@ -96,26 +96,26 @@ def weights_of(optimizer: Any) -> list[Tensor]:
     groups = groups_of(optimizer)
     if groups:
         return [p for group in groups for p in group["params"]]
-    lists = [one for one in vars(optimizer).values() if isinstance(one, (list, tuple))]
-    found = [p for one in lists for p in one if isinstance(p, nn.Parameter)]
-    return list({id(p): p for p in found}.values())
+    lists = [value for value in vars(optimizer).values() if isinstance(value, (list, tuple))]
+    parameters = [p for value in lists for p in value if isinstance(p, nn.Parameter)]
+    return list({id(p): p for p in parameters}.values())
 
 
 PLAIN = (int, float, Tensor, list, dict, tuple, type(None))
 
 
 def _state_of(optimizer: Any) -> tuple[dict, dict]:
-    """Return copies of an optimizer's state and, of one of another hand, of its attributes."""
+    """Return copies of an optimizer's state and, if it is not PyTorch's, of its attributes."""
     has = isinstance(optimizer, torch.optim.Optimizer)
     state = copy.deepcopy(optimizer.state_dict()) if has else {}
     if optimizer is None or type(optimizer).__module__.startswith("torch."):
         return state, {}
-    own = {
+    attributes = {
         name: value
         for name, value in vars(optimizer).items()
         if isinstance(value, PLAIN) and not (has and (name in KEPT or name.startswith("_")))
     }
-    return state, copy.deepcopy(own, {id(p): p for p in weights_of(optimizer)})
+    return state, copy.deepcopy(attributes, {id(p): p for p in weights_of(optimizer)})
 
 
 def _put_back(optimizer: Any, state: tuple[dict, dict]) -> None:
@@ -194,7 +194,7 @@ class Patient:
             p.grad = None
         modes = [(module, module.training) for module in self.model.modules()]
         state = _state_of(optimizer)
-        drawn = torch.random.get_rng_state(), random.getstate()
+        generators = torch.random.get_rng_state(), random.getstate()
         on_cards = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else None
         try:
             yield
@@ -206,8 +206,8 @@ class Patient:
                 module.training = mode
             if optimizer is not None:
                 _put_back(optimizer, state)
-            torch.random.set_rng_state(drawn[0])
-            random.setstate(drawn[1])
+            torch.random.set_rng_state(generators[0])
+            random.setstate(generators[1])
             if on_cards is not None:
                 torch.cuda.set_rng_state_all(on_cards)
 
@@ -285,11 +285,11 @@ class Patient:
 
     def aside(self, rows: int = 2) -> Ids:
         """Return texts of two lengths, and leave what others draw as it is."""
-        drawn = self.draw.get_state()
+        state = self.draw.get_state()
         try:
             return self.texts(rows, 9, 7)
         finally:
-            self.draw.set_state(drawn)
+            self.draw.set_state(state)
 
     def own_batch(self) -> Ids:
         """Return the owner's batch as `forward` reads it."""
@@ -336,12 +336,14 @@ class Patient:
         def note(module, args, kwargs, output) -> None:
             """Note a call."""
             inputs = [
-                one.detach().clone()
-                for one in tensors_in((args, kwargs))
-                if one.is_floating_point()
+                tensor.detach().clone()
+                for tensor in tensors_in((args, kwargs))
+                if tensor.is_floating_point()
             ]
             outputs = [
-                one.detach().clone() for one in tensors_in(output) if one.is_floating_point()
+                tensor.detach().clone()
+                for tensor in tensors_in(output)
+                if tensor.is_floating_point()
             ]
             if names[module]:
                 calls.append(Call(names[module], module, inputs, outputs[:1]))
@@ -404,20 +406,20 @@ class Patient:
         """
         kinds = nn.ModuleList, nn.Sequential
         stacks = {name for name, module in self.model.named_modules() if isinstance(module, kinds)}
-        found = []
+        blocks = []
         for call in calls:
             parent, _, last = call.name.rpartition(".")
             inner = any(parent.startswith(f"{other}.") for other in stacks)
-            whole = bool(call.inputs) and bool(call.outputs) and call.outputs[0].dim() == 3
+            maps_tokens = bool(call.inputs) and bool(call.outputs) and call.outputs[0].dim() == 3
             of_stack = parent in stacks and last.isdigit() and (each or last == "0")
             matrices = sum(p.dim() > 1 for p in call.module.parameters())
-            if of_stack and whole and not inner and matrices >= 3:
-                found.append(call)
-        return found
+            if of_stack and maps_tokens and not inner and matrices >= 3:
+                blocks.append(call)
+        return blocks
 
     def reads(self, *texts: Tensor) -> list[tuple[nn.Embedding | Tensor, Tensor]]:
         """Return which embeddings read which ids; where none does, which plain tensors."""
-        tables = [one for one in self.model.modules() if isinstance(one, nn.Embedding)]
+        tables = [module for module in self.model.modules() if isinstance(module, nn.Embedding)]
         reads: list[tuple[nn.Embedding | Tensor, Tensor]] = []
 
         def note(module, args, kwargs, output) -> None:

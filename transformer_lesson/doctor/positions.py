@@ -108,12 +108,12 @@ class Disturbed(TorchFunctionMode):
         kwargs = kwargs or {}
         name = getattr(function, "__name__", "")
         tensors = list(tensors_in((args, kwargs)))
-        known = any(one is weight for one in tensors for weight in self.weights)
+        known = any(tensor is weight for tensor in tensors for weight in self.weights)
         if self.returned is not None:
-            same = [one for one in tensors if one.numel() == self.returned.numel()]
+            same = [tensor for tensor in tensors if tensor.numel() == self.returned.numel()]
             self.over |= name in ("softmax", "scaled_dot_product_attention")
             if name in READS and not self.over:
-                self.read += [one.detach() for one in same[:1]]
+                self.read += [tensor.detach() for tensor in same[:1]]
                 self.over = True
             return function(*args, **kwargs)
         result = function(*args, **kwargs)
@@ -163,16 +163,20 @@ def _order_is_lost(patient: Patient, texts: Ids, side: int) -> bool:
 def _scores(patient: Patient, texts: Ids) -> list[Tensor]:
     """Return the scores of every attention over the last text."""
     watched, n = watch(patient, texts), texts[-1].shape[1]
-    found = [one.scores for one in watched.softmaxes if tuple(one.scores.shape[-2:]) == (n, n)]
-    return found + [scores for one in watched.attentions if (scores := one.scores()) is not None]
+    all_scores = [
+        call.scores for call in watched.softmaxes if tuple(call.scores.shape[-2:]) == (n, n)
+    ]
+    return all_scores + [
+        scores for call in watched.attentions if (scores := call.scores()) is not None
+    ]
 
 
 def _all_scores_equal(patient: Patient, texts: Ids) -> bool:
     """Whether the first attention's scores differ nowhere: of one token, only positions could."""
-    found = _scores(patient, texts)
-    if not found:
+    all_scores = _scores(patient, texts)
+    if not all_scores:
         return False
-    last = found[0].reshape(-1, *found[0].shape[-2:])[:, -1]
+    last = all_scores[0].reshape(-1, *all_scores[0].shape[-2:])[:, -1]
     return all(float(row[row > -1e3].std()) < 1e-5 for row in last)
 
 
@@ -187,10 +191,10 @@ def _relative(patient: Patient, texts: Ids) -> Iterator[Finding]:
     out = patient.logits(same)
     if differ(out[:, 2:], out[:, 1:-1]):
         return  # absolute positions
-    found = _scores(patient, (same,))
-    if not found:
+    all_scores = _scores(patient, (same,))
+    if not all_scores:
         return
-    scores = found[0].reshape(-1, n, n)
+    scores = all_scores[0].reshape(-1, n, n)
     yield from _far_favored(scores)
     scores = scores - scores.diagonal(0, 1, 2)[:, :, None]  # a softmax ignores what a row shares
     spread = 0.0

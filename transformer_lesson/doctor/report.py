@@ -32,14 +32,14 @@ class Report:
         seconds: dict[str, float],
         meant: Iterable[str] = (),
     ):
-        found = causes(findings, meant)
-        self.causes, self.others = found[:AT_MOST], found[AT_MOST:]
+        ordered = causes(findings, meant)
+        self.causes, self.others = ordered[:AT_MOST], ordered[AT_MOST:]
         self.skipped, self.seconds = skipped, seconds
 
     @property
     def codes(self) -> list[str]:
         """The names of all causes."""
-        return [one.code for one in (*self.causes, *self.others)]
+        return [finding.code for finding in (*self.causes, *self.others)]
 
     @property
     def took(self) -> str:
@@ -48,10 +48,12 @@ class Report:
         return f"{ran} probe{'s' * (ran != 1)} in {sum(self.seconds.values()):.1f} s."
 
     def __str__(self) -> str:
-        lines = [str(one) for one in self.causes] or ["Nothing was found."]
+        lines = [str(finding) for finding in self.causes] or ["Nothing was found."]
         if self.others:
-            rest = "; ".join(f"{CATALOG[one.code].says} ({one.code})" for one in self.others)
-            lines.append(f"Also, less likely on their own: {rest}.")
+            less_likely = "; ".join(
+                f"{CATALOG[finding.code].says} ({finding.code})" for finding in self.others
+            )
+            lines.append(f"Also, less likely on their own: {less_likely}.")
         if self.skipped:
             lines.append("Not examined:")
             lines += [f"  {name}: {why}" for name, why in self.skipped.items()]
@@ -67,12 +69,14 @@ class Report:
 
 def _page(report: Report) -> str:
     """Return a report as HTML that reads in light and dark themes."""
-    parts = [_cause(one, place) for place, one in enumerate(report.causes, 1)]
+    parts = [_cause(finding, place) for place, finding in enumerate(report.causes, 1)]
     if not parts:
         parts = [_box("well", "<strong>✓ Nothing was found.</strong>")]
     if report.others:
-        others = "; ".join(f"{_says(one)} (<code>{one.code}</code>)" for one in report.others)
-        parts.append(f"<p>Also, less likely on their own: {others}.</p>")
+        less_likely = "; ".join(
+            f"{_says(finding)} (<code>{finding.code}</code>)" for finding in report.others
+        )
+        parts.append(f"<p>Also, less likely on their own: {less_likely}.</p>")
     if report.skipped:
         rows = "".join(
             f"<li><code>{name}</code>: {html.escape(why)}</li>"
@@ -97,18 +101,18 @@ def _box(kind: str, inner: str) -> str:
 def _cause(finding: Finding, place: int) -> str:
     entry = CATALOG[finding.code]
     where = f" It enters in <code>{html.escape(finding.where)}</code>." if finding.where else ""
-    meant = f"<code>meant={{{finding.code!r}}}</code>"
+    option = f"<code>meant={{{finding.code!r}}}</code>"
     inner = (
         f"<div><strong>{place}. {_says(finding)}</strong> ({finding.level})</div>"
         f"<div>{html.escape(f'{finding.changed} {finding.moved}')}{where}</div>"
         f"<div>{html.escape(entry.do)} (Lesson {entry.lesson})</div>"
         f"{draw(finding.picture) if finding.picture else ''}"
-        f"<div><small>{finding.sure}. If you mean it: {meant}</small></div>"
+        f"<div><small>{finding.sure}. If you mean it: {option}</small></div>"
     )
     if finding.follows:
         items = "".join(
-            f"<li>{_says(one)}: {html.escape(f'{one.changed} {one.moved}')}</li>"
-            for one in finding.follows
+            f"<li>{_says(follower)}: {html.escape(f'{follower.changed} {follower.moved}')}</li>"
+            for follower in finding.follows
         )
         count = len(finding.follows)
         inner += (
@@ -141,8 +145,8 @@ def _legend(picture: Picture) -> str:
     }
     named = (
         f"<span style='color: {COLORS[kind]}'>■</span> {means}"
-        for kind, (drawn, means) in entries.items()
-        if drawn
+        for kind, (is_drawn, means) in entries.items()
+        if is_drawn
     )
     return f"<div><small>{' &nbsp; '.join(named)}</small></div>"
 

@@ -16,7 +16,7 @@ from transformer_lesson.doctor.examination import examine
 from transformer_lesson.doctor.patient import Given
 from transformer_lesson.doctor.report import Report
 
-NAMES = ("model", "batch", "kind", "pad_id", *(one.name for one in fields(Given)))
+NAMES = ("model", "batch", "kind", "pad_id", *(field.name for field in fields(Given)))
 ROWS, LENGTH, SEED = 6, 14, 3
 
 
@@ -28,7 +28,7 @@ def report_to(pipe: Connection, path: Path, seconds: float, meant: tuple[str, ..
     except Exception as error:  # the script's own, or a sentence of ours about what it lacks
         pipe.send((f"{path}: {type(error).__name__}: {error}", 2))
     else:
-        faulty = any(one.level == "fault" for one in (*report.causes, *report.others))
+        faulty = any(finding.level == "fault" for finding in (*report.causes, *report.others))
         pipe.send((str(report), int(faulty)))
 
 

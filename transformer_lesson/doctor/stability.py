@@ -90,24 +90,24 @@ def rows(patient: Patient) -> Iterator[Finding]:
         texts, others = patient.texts(3), patient.texts(3)
         mixed = tuple(torch.cat([a[:1], b[1:]]) for a, b in zip(texts, others, strict=True))
         swapped = tuple(ids[[1, 0, 2]] for ids in texts)
-        whole = patient.logits(*texts)
-        for beside, told in ((mixed, "were exchanged"), (_padded(patient, texts), "were padded")):
+        logits = patient.logits(*texts)
+        for beside, change in ((mixed, "were exchanged"), (_padded(patient, texts), "were padded")):
             moved = patient.logits(*beside)
-            if differ(whole[0], moved[0]):
+            if differ(logits[0], moved[0]):
                 where, _ = patient.enters(texts, beside, {3: [0]})
                 yield Finding(
                     "mixes_rows",
-                    f"The second and third text of a batch {told}.",
-                    f"The first one's outputs moved by {gap(whole[0], moved[0]):.2g}.",
+                    f"The second and third text of a batch {change}.",
+                    f"The first one's outputs moved by {gap(logits[0], moved[0]):.2g}.",
                     where,
                 )
                 return
         moved = patient.logits(*swapped)[1]
-        if differ(whole[0], moved):
+        if differ(logits[0], moved):
             yield Finding(
                 "position_by_row",
                 "The first text and the second changed places.",
-                f"The first one's outputs moved by {gap(whole[0], moved):.2g}.",
+                f"The first one's outputs moved by {gap(logits[0], moved):.2g}.",
             )
         yield from _alone(patient, texts)
 

@@ -20,15 +20,15 @@ def optimizer(patient: Patient) -> Iterator[Finding]:
     held = {id(p): p for p in weights_of(held_by)}
     names = {id(p): name for name, p in patient.model.named_parameters()}
     learns = patient.said.get("learns", set(names))
-    told = "The optimizer's weights were compared with the model's."
+    experiment = "The optimizer's weights were compared with the model's."
     missing = [name for key, name in names.items() if key not in held and key in learns]
     if missing:
-        yield Finding("optimizer_misses", told, f"It lacks {len(missing)}.", missing[0])
+        yield Finding("optimizer_misses", experiment, f"It lacks {len(missing)}.", missing[0])
     foreign = [p for key, p in held.items() if key not in names]
     if foreign:
         yield Finding(
             "optimizer_foreign",
-            told,
+            experiment,
             f"{len(foreign)} of its weights are not the model's, "
             f"the first of shape {tuple(foreign[0].shape)}.",
         )
@@ -121,12 +121,12 @@ def _before_each_step(optimizer: Any, note: Callable) -> Callable[[], None]:
     """Call this before each step; return what undoes that."""
     if isinstance(optimizer, torch.optim.Optimizer):
         return optimizer.register_step_pre_hook(note).remove
-    own = optimizer.step
+    original = optimizer.step
 
     def step(*args, **kwargs):
         """Note, then step."""
         note()
-        return own(*args, **kwargs)
+        return original(*args, **kwargs)
 
     optimizer.step = step
     return lambda: vars(optimizer).pop("step", None)
@@ -156,12 +156,12 @@ def step(patient: Patient) -> Iterator[Finding]:
             steps.events.clear()
             changed = run(two) or changed
             order = steps.events[:2]
-        told = "The order of calls in train_step() was noted."
+        experiment = "The order of calls in train_step() was noted."
         if order == ["step", "clip"]:
-            yield Finding("clip_after_step", told, "clip_grad_norm_ is called after step().")
+            yield Finding("clip_after_step", experiment, "clip_grad_norm_ is called after step().")
         elif steps.went_on:
             moved = "After the last clip_grad_norm_, gradients went on growing."
-            yield Finding("clip_before_backward", told, moved)
+            yield Finding("clip_before_backward", experiment, moved)
         yield from _off_schedule(patient, steps.rates)
         if patient.given.evaluate is not None and dropout.would_drop:
             yield from _after_evaluation(patient, one, run)
@@ -175,8 +175,8 @@ def _after_evaluation(patient: Patient, ids: Ids, run) -> Iterator[Finding]:
     with patient.hooked(lambda module, *_: ran_in.append(module.training), [patient.model]):
         run(ids)
     if ran_in and not any(ran_in):
-        told = "evaluate(), then train_step()."
-        yield Finding("trains_in_eval_mode", told, "The step ran in eval mode.")
+        experiment = "evaluate(), then train_step()."
+        yield Finding("trains_in_eval_mode", experiment, "The step ran in eval mode.")
 
 
 def _off_schedule(patient: Patient, rates: list[float]) -> Iterator[Finding]:
@@ -197,27 +197,28 @@ def _off_schedule(patient: Patient, rates: list[float]) -> Iterator[Finding]:
                 f"It was {rates[0]:.3g} both times. If your scheduler is called outside of "
                 "train_step(), hand over a train_step() that calls it."
             )
-        told = "The optimizer's rate was read in two steps."
-        yield Finding("rate_off_schedule", told, moved)
+        experiment = "The optimizer's rate was read in two steps."
+        yield Finding("rate_off_schedule", experiment, moved)
 
 
 def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) -> Iterator:
     used = steps.used[:2]
-    told = "Two steps on two batches; the gradient was read before step()."
+    experiment = "Two steps on two batches; the gradient was read before step()."
     if len(used) < 2:
         return
     if used[1] is None or float(used[1].norm()) == 0:
-        yield Finding("step_without_gradient", told, "All gradients are empty.")
+        yield Finding("step_without_gradient", experiment, "All gradients are empty.")
         return
     if used[0] is None or float(used[0].norm()) == 0:
-        yield Finding("stale_gradient", told, "The first step finds none.")
+        yield Finding("stale_gradient", experiment, "The first step finds none.")
         return
     if not changed and steps.rates[-1] > 0:
-        yield Finding("no_update", told, "There is one, and no weight changed.")
+        yield Finding("no_update", experiment, "There is one, and no weight changed.")
     first, second = _mix(used[1], *both)
-    rest = used[1] - second * both[1]
+    residual = used[1] - second * both[1]
     left_over = (
-        float(rest.norm()) > 1e-3 * float(used[1].norm()) and abs(_alike(rest, both[0])) > 0.99
+        float(residual.norm()) > 1e-3 * float(used[1].norm())
+        and abs(_alike(residual, both[0])) > 0.99
     )
     picture = Picture(
         "bars",
@@ -226,18 +227,18 @@ def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) 
     )
     parts = f"The second step's is {first:.2f} of the first batch's and {second:.2f} of its own."
     if left_over and second > 0.1 * first:
-        yield Finding("zero_grad_forgotten", told, parts, picture=picture)
+        yield Finding("zero_grad_forgotten", experiment, parts, picture=picture)
     elif first > 0.5 and _alike(used[1], both[0]) > 0.99:
-        yield Finding("stale_gradient", told, parts, picture=picture)
+        yield Finding("stale_gradient", experiment, parts, picture=picture)
     elif _alike(used[1], both[1]) < 0.9999:
-        yield from _of_micro_batches(steps, two, used[1], both[1], told)
+        yield from _of_micro_batches(steps, two, used[1], both[1], experiment)
     elif second > 1.5:
-        yield Finding("accumulation_not_divided", told, parts, picture=picture)
+        yield Finding("accumulation_not_divided", experiment, parts, picture=picture)
 
 
-def _mix(whole: Tensor, a: Tensor, b: Tensor) -> tuple[float, float]:
+def _mix(target: Tensor, a: Tensor, b: Tensor) -> tuple[float, float]:
     """Return x and y for which x a + y b is nearest to the whole: least squares."""
-    products = torch.stack([a @ a, a @ b, b @ b, a @ whole, b @ whole]).double()
+    products = torch.stack([a @ a, a @ b, b @ b, a @ target, b @ target]).double()
     aa, ab, bb, aw, bw = products.tolist()
     below = aa * bb - ab * ab
     return ((bb * aw - ab * bw) / below, (aa * bw - ab * aw) / below) if below else (0.0, 0.0)
@@ -248,7 +249,7 @@ def _alike(a: Tensor, b: Tensor) -> float:
 
 
 def _of_micro_batches(
-    steps: _Steps, ids: Ids, used: Tensor, own: Tensor, told: str
+    steps: _Steps, ids: Ids, used: Tensor, whole: Tensor, experiment: str
 ) -> Iterator[Finding]:
     """Compare a gradient with that of parts of the batch: their mean, their sum, the last one."""
     n = len(ids[0])
@@ -257,20 +258,20 @@ def _of_micro_batches(
         chunks = [side.chunk(count) for side in ids]
         parts[len(chunks[0])] = [steps.of(part) for part in zip(*chunks, strict=True)]
     means = [torch.stack(gradients).mean(0) for gradients in parts.values()]
-    mean = max(means, key=lambda one: _alike(used, one), default=None)
-    if mean is not None and _alike(used, mean) > max(0.99999, _alike(used, own)):
+    mean = max(means, key=lambda gradient: _alike(used, gradient), default=None)
+    if mean is not None and _alike(used, mean) > max(0.99999, _alike(used, whole)):
         times = float(used.norm() / mean.norm())
         if times > 1.5:
             yield Finding(
                 "accumulation_not_divided",
-                told,
+                experiment,
                 f"It is {times:.2f} times the mean of the micro-batches'.",
             )
         else:
             yield Finding(
                 "accumulation_mean_of_means",
-                told,
+                experiment,
                 "It is the mean of micro-batches' means, not of all tokens.",
             )
     elif any(_alike(used, gradients[-1]) > 0.999 for gradients in parts.values()):
-        yield Finding("accumulation_lost", told, "It is that of the batch's last part alone.")
+        yield Finding("accumulation_lost", experiment, "It is that of the batch's last part alone.")

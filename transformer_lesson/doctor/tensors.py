@@ -25,11 +25,11 @@ def tensors_in(thing: Any) -> Iterator[Tensor]:
         if not thing.is_nested:
             yield thing
     elif isinstance(thing, (list, tuple)):
-        for one in thing:
-            yield from tensors_in(one)
+        for item in thing:
+            yield from tensors_in(item)
     elif isinstance(thing, Mapping) or hasattr(thing, "items"):
-        for one in thing.values():
-            yield from tensors_in(one)
+        for item in thing.values():
+            yield from tensors_in(item)
 
 
 def logits_of(output: Any) -> Tensor:
@@ -45,7 +45,7 @@ def logits_of(output: Any) -> Tensor:
 def are_ids(read: Tensor, ids: Tensor) -> bool:
     """Whether these are the ids: text by token, token by text, or one after the other."""
     ways = (ids, ids.T, ids.flatten())
-    return any(read.shape == one.shape and torch.equal(read, one) for one in ways)
+    return any(read.shape == way.shape and torch.equal(read, way) for way in ways)
 
 
 def differ(a: Tensor, b: Tensor) -> bool:

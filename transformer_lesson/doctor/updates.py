@@ -55,7 +55,7 @@ class Trial:
     def gradient(self, size: float = 1.0) -> list[Tensor]:
         """Return a gradient of noise for each weight, none of it near 0."""
         every = [noise_like(p) for p in self.shapes]
-        return [size * (one + 0.5 * one.sign()) for one in every]
+        return [size * (noise + 0.5 * noise.sign()) for noise in every]
 
     def start(self) -> list[Tensor]:
         """Return the weights that a trial begins with."""
@@ -115,13 +115,13 @@ def updates(patient: Patient) -> Iterator[Finding]:
         return
     trial = Trial(optimizer)
     g = trial.gradient()
-    zero = [torch.zeros_like(one) for one in g]
+    zero = [torch.zeros_like(tensor) for tensor in g]
     same = trial.run([g] * STEPS)
-    told = "A copy of the optimizer got gradients that are known."
-    if not any(bool(one.any()) for one in same[0]):
+    experiment = "A copy of the optimizer got gradients that are known."
+    if not any(bool(move.any()) for move in same[0]):
         return
     if _along(same[0], g) > 0:
-        yield Finding("optimizer_climbs", told, "Its first step goes along the gradient.")
+        yield Finding("optimizer_climbs", experiment, "Its first step goes along the gradient.")
         return
     times = _size(trial.run([trial.gradient(100.0)])[0]) / _size(same[0])
     for code, moved in (
@@ -129,7 +129,7 @@ def updates(patient: Patient) -> Iterator[Finding]:
         *_of_rate(trial, same, g),
         *_of_decay(trial, zero, times),
     ):
-        yield Finding(code, told, moved)
+        yield Finding(code, experiment, moved)
 
 
 def _along(moves: Sequence[Tensor], others: Sequence[Tensor]) -> float:
@@ -137,14 +137,14 @@ def _along(moves: Sequence[Tensor], others: Sequence[Tensor]) -> float:
 
 
 def _size(moves: Sequence[Tensor]) -> float:
-    return math.sqrt(sum(float(one.square().sum()) for one in moves))
+    return math.sqrt(sum(float(move.square().sum()) for move in moves))
 
 
 def _of_moments(trial: Trial, same, times: float, g, zero) -> Iterator[tuple[str, str]]:
     """Whether moments are kept, for each weight alone, and corrected."""
-    if trial.first and not any(bool(one.any()) for one in trial.run([g, zero])[1]):
+    if trial.first and not any(bool(move.any()) for move in trial.run([g, zero])[1]):
         yield "momentum_lost", "A step without a gradient moves nothing after one with."
-    half = [one if k % 2 else 0 * one for k, one in enumerate(g)]
+    half = [tensor if k % 2 else 0 * tensor for k, tensor in enumerate(g)]
     alone = trial.run([half] * 2)[1]
     apart = max(
         (
@@ -160,9 +160,9 @@ def _of_moments(trial: Trial, same, times: float, g, zero) -> Iterator[tuple[str
     if not 0.9 < times < 1.1:
         yield "step_depends_on_scale", f"100 times the gradient: {times:.3g} times the step."
         return
-    sizes = [[_size([one]) for one in moves] for moves in same]
+    sizes = [[_size([move]) for move in moves] for moves in same]
     ratios = [b / a for later in sizes[1:] for a, b in zip(sizes[0], later, strict=True) if a]
-    worst = max(ratios, key=lambda one: abs(math.log(max(one, 1e-9))), default=1.0)
+    worst = max(ratios, key=lambda ratio: abs(math.log(max(ratio, 1e-9))), default=1.0)
     if abs(worst - 1) > EVEN:
         yield (
             "moments_not_corrected",
@@ -203,4 +203,4 @@ def _of_decay(trial: Trial, zero, times: float) -> Iterator[tuple[str, str]]:
 def _usually_through_moments(optimizer: Any) -> bool:
     """Whether PyTorch's optimizer of this name lets decay pass its moments, too."""
     name = type(optimizer).__name__.lower()
-    return "adamw" not in name and any(one in name for one in ("adam", "rmsprop", "adagrad"))
+    return "adamw" not in name and any(kind in name for kind in ("adam", "rmsprop", "adagrad"))

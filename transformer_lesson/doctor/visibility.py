@@ -105,11 +105,15 @@ def _judge(
     """Name what a table of who sees whom shows; with `whole=False` it has a few rows only."""
     n, prefix = len(seen), patient.given.prefix
     later, earlier = _below(seen, prefix), _above(seen)
-    told = "Each token was changed in turn."
+    experiment = "Each token was changed in turn."
     if whole and not seen.diagonal()[1:].any() and not shifts_itself(patient, texts):
-        yield Finding("blind_to_self", told, "None moves its own output.", picture=_grid(seen))
+        yield Finding(
+            "blind_to_self", experiment, "None moves its own output.", picture=_grid(seen)
+        )
     if whole and not earlier.any() and not later.any():
-        yield Finding("blind_to_past", told, "None moves a later output.", picture=_grid(seen))
+        yield Finding(
+            "blind_to_past", experiment, "None moves a later output.", picture=_grid(seen)
+        )
     if not later.any():
         return
     j, i = later.nonzero()[0].tolist()
@@ -123,7 +127,7 @@ def _judge(
             code = "mask_inverted"
         elif module is not None and "norm" in type(module).__name__.lower():
             code = "norm_axis"
-        elif any(_only_the_next(one, later) for one, _ in both):
+        elif any(_only_the_next(ahead, later) for ahead, _ in both):
             code = "sees_next"
         elif any(_irregular(seen, prefix, one, two) for one, two in both):
             code = "positions_mixed"
@@ -147,7 +151,7 @@ def shifts_itself(patient: Patient, texts: Ids) -> bool:
 
     A mask that hides the diagonal leaves the ids as they are.
     """
-    has_tables = any(isinstance(one, nn.Embedding) for one in patient.model.modules())
+    has_tables = any(isinstance(module, nn.Embedding) for module in patient.model.modules())
     return has_tables and not patient.tables_of(texts[-1], *texts)
 
 
@@ -160,8 +164,13 @@ def _pairs(patient: Patient, texts: Ids, module: nn.Module | None) -> tuple[Pair
     def outputs(*ids: Tensor) -> Tensor | None:
         """Return what it returns first."""
         calls = patient.record(*ids)
-        found = [call for call in calls if call.module is module] or patient.blocks(calls)[-1:]
-        shaped = [one for call in found for one in call.outputs if one.shape[:2] == ids[-1].shape]
+        chosen = [call for call in calls if call.module is module] or patient.blocks(calls)[-1:]
+        shaped = [
+            output
+            for call in chosen
+            for output in call.outputs
+            if output.shape[:2] == ids[-1].shape
+        ]
         return shaped[0] if shaped else None
 
     base = outputs(*texts)
@@ -179,9 +188,9 @@ def _only_the_next(pairs: Pairs, later: Tensor) -> bool:
     if pairs:
         return all(j == i + 1 for j, i in pairs)
     ahead = [int((later.diagonal(-k)).all()) for k in range(1, len(later))]
-    seen = sum(ahead)
-    return seen < len(later) - 2 and int(later.sum()) == sum(
-        len(later) - k for k in range(1, seen + 1)
+    layers = sum(ahead)
+    return layers < len(later) - 2 and int(later.sum()) == sum(
+        len(later) - k for k in range(1, layers + 1)
     )
 
 

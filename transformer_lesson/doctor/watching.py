@@ -87,9 +87,9 @@ class Lookups(TorchFunctionMode):
         kwargs = kwargs or {}
         result = function(*args, **kwargs)
         if getattr(function, "__name__", "") in self.NAMES and torch.is_tensor(result):
-            given = list(tensors_in((args, kwargs)))
-            tables = [one for one in given if one.is_floating_point()]
-            ids = [one for one in given if one.dtype in (torch.int64, torch.int32)]
+            tensors = list(tensors_in((args, kwargs)))
+            tables = [tensor for tensor in tensors if tensor.is_floating_point()]
+            ids = [tensor for tensor in tensors if tensor.dtype in (torch.int64, torch.int32)]
             if len(tables) == len(ids) == 1:
                 other = self.see(tables[0], ids[0], result)
                 return result if other is None else other
@@ -128,7 +128,9 @@ class Watch(TorchFunctionMode):
 
     def _product(self, result: Tensor, args: tuple, kwargs: dict) -> None:
         factors = [
-            one for one in (*args, *kwargs.values()) if torch.is_tensor(one) and one.dim() > 1
+            value
+            for value in (*args, *kwargs.values())
+            if torch.is_tensor(value) and value.dim() > 1
         ]
         if len(factors) >= 2:
             self.products.append((result, factors[-2].shape[-1]))
@@ -136,8 +138,10 @@ class Watch(TorchFunctionMode):
             self.factors.append(float(kwargs["alpha"]))
 
     def _factor(self, name: str, args: tuple) -> None:
-        numbers = [one for one in args if isinstance(one, (int, float))]
-        tensors = [one for one in args if torch.is_tensor(one) and not is_batchedtensor(one)]
-        numbers += [float(one) for one in tensors if one.dim() == 0]
+        numbers = [value for value in args if isinstance(value, (int, float))]
+        tensors = [
+            value for value in args if torch.is_tensor(value) and not is_batchedtensor(value)
+        ]
+        numbers += [float(tensor) for tensor in tensors if tensor.dim() == 0]
         if numbers and numbers[0]:
             self.factors.append(float(numbers[0]) if "mul" in name else 1 / float(numbers[0]))

@@ -46,16 +46,16 @@ def parameters(patient: Patient) -> Iterator[Finding]:
 
 def _leaves(loss: Tensor) -> dict[int, Tensor]:
     """Return the tensors whose gradients this loss would fill."""
-    seen, todo, found = set(), [loss.grad_fn], {}
+    seen, todo, leaves = set(), [loss.grad_fn], {}
     while todo:
         node = todo.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
         if hasattr(node, "variable"):
-            found[id(node.variable)] = node.variable
+            leaves[id(node.variable)] = node.variable
         todo += [parent for parent, _ in node.next_functions]
-    return found
+    return leaves
 
 
 def _without_gradient(patient: Patient, missing: list[tuple[str, nn.Parameter]]) -> Iterator:
@@ -223,9 +223,11 @@ def _tie(patient: Patient) -> Iterator[Finding]:
     texts = patient.texts(2, 9, 7)
     size = patient.logits(*texts).shape[-1]
     called = [call.module for call in patient.record(*texts)]
-    heads = [one for one in called if isinstance(one, nn.Linear) and one.out_features == size][-1:]
+    heads = [
+        module for module in called if isinstance(module, nn.Linear) and module.out_features == size
+    ][-1:]
     tables = patient.tables_of(texts[-1], *texts)
-    for table in (one for one in tables if isinstance(one, nn.Embedding)):
+    for table in (weight for weight in tables if isinstance(weight, nn.Embedding)):
         for head in heads:
             alike = table.weight.shape == head.weight.shape
             if alike and table.weight.data_ptr() != head.weight.data_ptr():
@@ -258,7 +260,7 @@ def blocks(patient: Patient) -> Iterator[Finding]:
         if call.inputs[0].shape == call.outputs[0].shape
     ]
     for code in ("residual_missing", "residual_after_norm"):
-        at = next((call for found, call in wrong if found == code), None)
+        at = next((call for fault, call in wrong if fault == code), None)
         if at is not None:
             yield Finding(
                 code,
@@ -282,11 +284,11 @@ def _enlarged(patient: Patient, module: nn.Module, texts, factor: float) -> Tens
         if args:
             return (args[0] * factor, *args[1:]), kwargs
 
-        def is_stream(one) -> bool:
+        def is_stream(value) -> bool:
             """Whether this is (text, token, number)."""
-            return torch.is_tensor(one) and one.is_floating_point() and one.dim() == 3
+            return torch.is_tensor(value) and value.is_floating_point() and value.dim() == 3
 
-        key = next(key for key, one in kwargs.items() if is_stream(one))
+        key = next(key for key, value in kwargs.items() if is_stream(value))
         return args, {**kwargs, key: kwargs[key] * factor}
 
     outputs: list[Tensor] = []
@@ -310,9 +312,9 @@ def _residual(patient: Patient, call: Call, texts, calls: list[Call]) -> str:
     if float(F.cosine_similarity(inputs, outputs, dim=-1).mean()) < 0.2:
         return "residual_missing"
     inside = [
-        one.module
-        for one in calls
-        if one.name.startswith(f"{call.name}.") and not list(one.module.children())
+        inner.module
+        for inner in calls
+        if inner.name.startswith(f"{call.name}.") and not list(inner.module.children())
     ]
     post_norm = bool(inside) and "norm" in type(inside[-1]).__name__.lower()
     return "" if post_norm else "residual_after_norm"
@@ -323,7 +325,7 @@ def _linear_networks(calls: list[Call]) -> Iterator[Finding]:
     done = set()
     for call in calls:
         module = call.module
-        kinds = [type(one).__name__ for one in module.modules()]
+        kinds = [type(part).__name__ for part in module.modules()]
         matrices = sum(kind in MATRICES for kind in kinds)
         attends = any(word in kind.lower() for kind in kinds for word in ("attention", "attn"))
         named = f"{call.name} {kinds[0]}".lower()
@@ -342,8 +344,8 @@ def _linear_networks(calls: list[Call]) -> Iterator[Finding]:
         except (TypeError, RuntimeError, AttributeError):  # it needs more than its input
             continue
         begins_at_zero = not differ(f[0], f[3])  # a branch may, on purpose
-        rest = float((f[2] - f[0] - f[1] + f[3]).abs().max())
-        if not begins_at_zero and rest < 1e-4 * float(f[2].std() + 1e-9):
+        deviation = float((f[2] - f[0] - f[1] + f[3]).abs().max())
+        if not begins_at_zero and deviation < 1e-4 * float(f[2].std() + 1e-9):
             yield Finding(
                 "linear_feed_forward",
                 "Its outputs for x, y and x + y were compared.",
@@ -359,7 +361,7 @@ def _matrix_after_matrix(patient: Patient) -> Iterator[Finding]:
     A smaller one in between is low rank on purpose (LoRA).
     """
     returned: dict[int, tuple[str, nn.Module, Tensor]] = {}
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     names = {module: name for name, module in patient.model.named_modules()}
 
     def note(module, args, kwargs, output) -> None:
@@ -367,15 +369,15 @@ def _matrix_after_matrix(patient: Patient) -> Iterator[Finding]:
         x = next(tensors_in((args, kwargs)), None)
         before = returned.get(id(x))
         if before is not None and before[2] is x and x.shape[-1] > output.shape[-1]:
-            found.append((before[0], names[module]))
+            pairs.append((before[0], names[module]))
         returned[id(output)] = names[module], module, output
 
-    matrices = [one for one in names if type(one).__name__ in MATRICES]
+    matrices = [module for module in names if type(module).__name__ in MATRICES]
     patient.model.eval()
     with patient.hooked(note, matrices), torch.enable_grad():
         (patient.given.forward or patient.model)(*patient.texts(2, 9, 7))
-    if found and "linear_feed_forward" not in patient.found:
-        first, second = found[0]
+    if pairs and "linear_feed_forward" not in patient.found:
+        first, second = pairs[0]
         yield Finding(
             "linear_feed_forward",
             "What each matrix reads was noted.",

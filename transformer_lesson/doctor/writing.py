@@ -46,7 +46,7 @@ def cache(patient: Patient) -> Iterator[Finding]:
         elif patient.pads_left and patient.pad is not None:
             padded = tuple(ids.clone() for ids in texts)
             padded[0][0, :3] = patient.pad
-            full, first = (one[0, 3:] for one in (patient.logits(*padded), run(padded)))
+            full, first = (logits[0, 3:] for logits in (patient.logits(*padded), run(padded)))
             if patient.kind == "causal" and differ(full, first):
                 alone = patient.logits(texts[0][:1, 3:])[0]
                 yield Finding(
@@ -62,11 +62,11 @@ def _stale(patient: Patient, run, texts: Ids, first: Tensor, sound: bool) -> str
     for another in (patient.texts(len(texts[0]), 9), patient.texts(len(texts[0]), 7)):
         try:
             second, expected = run(another), patient.logits(*another)
-            again = run(texts)
+            repeated = run(texts)
         except RuntimeError as error:
             return f"It fails: {str(error)[:80]}."
-        if differ(first, again) or (sound and differ(second, expected)):
-            return f"Outputs moved by {max(gap(first, again), gap(second, expected)):.2g}."
+        if differ(first, repeated) or (sound and differ(second, expected)):
+            return f"Outputs moved by {max(gap(first, repeated), gap(second, expected)):.2g}."
     return ""
 
 
@@ -107,23 +107,23 @@ def _against_forward(patient: Patient, texts: Ids, written: Tensor) -> Iterator[
     best = [last.argmax(-1)]
     last[:, sorted(patient.special)] = -math.inf
     best.append(last.argmax(-1))
-    if not any(torch.equal(one, written[:, 0]) for one in best):
-        told = f"{written[:, 0].tolist()}, and forward's likeliest is {best[0].tolist()}."
-        yield Finding("generate_not_argmax", "The first token written was compared.", told)
+    if not any(torch.equal(choice, written[:, 0]) for choice in best):
+        moved = f"{written[:, 0].tolist()}, and forward's likeliest is {best[0].tolist()}."
+        yield Finding("generate_not_argmax", "The first token written was compared.", moved)
         return
     at = _drifts(patient, texts, written)
     if at is not None:
-        told = f"From new token {at} on, another one is likelier."
-        yield Finding("generate_not_argmax", "Forward was asked for each token written.", told)
+        moved = f"From new token {at} on, another one is likelier."
+        yield Finding("generate_not_argmax", "Forward was asked for each token written.", moved)
 
 
 def _drifts(patient: Patient, texts: Ids, written: Tensor) -> int | None:
     """Return the first new token that forward finds less likely than another, or `None`."""
-    whole, first = torch.cat([texts[-1], written], 1), texts[-1].shape[1] - 1
-    if shifts_itself(patient, (*texts[:-1], whole)):  # it reads a start and all but the last
-        logits = patient.logits(*texts[:-1], whole[:, 1:].contiguous())[:, first:]
+    sequences, first = torch.cat([texts[-1], written], 1), texts[-1].shape[1] - 1
+    if shifts_itself(patient, (*texts[:-1], sequences)):  # it reads a start and all but the last
+        logits = patient.logits(*texts[:-1], sequences[:, 1:].contiguous())[:, first:]
     else:
-        logits = patient.logits(*texts[:-1], whole)[:, first:-1]
+        logits = patient.logits(*texts[:-1], sequences)[:, first:-1]
     ended = torch.isin(written, torch.tensor(sorted(patient.special))).cumsum(1) > 0
     off = (logits.argmax(-1) != written) & ~ended
     return int(off.any(0).nonzero()[0]) if bool(off.any()) else None
@@ -158,9 +158,9 @@ def sampling(patient: Patient) -> Iterator[Finding]:
         prompt = patient.texts(1, 5)[0]
         logits = patient.logits(prompt)[0, -1].double()
         torch.manual_seed(0)
-        drawn = sample(prompt.repeat(DRAWS, 1))
-        drawn = drawn[:, -1] if drawn.dim() > 1 else drawn
-    counts = torch.bincount(drawn.cpu(), minlength=len(logits)).double()
+        samples = sample(prompt.repeat(DRAWS, 1))
+        samples = samples[:, -1] if samples.dim() > 1 else samples
+    counts = torch.bincount(samples.cpu(), minlength=len(logits)).double()
     factors = torch.linspace(0.05, 8, 400).double() / temperature
     likelihood = torch.stack([(counts * (f * logits).log_softmax(0)).sum() for f in factors])
     best = float(factors[likelihood.argmax()])

@@ -265,7 +265,7 @@ def whats_wrong(name: str, function: Callable) -> str | None:
 def _check_name(name: Any) -> None:
     if name in FUNCTIONS:
         return
-    callers = [one for one, source in sources().items() if f"def {name}(" in source]
+    callers = [caller for caller, source in sources().items() if f"def {name}(" in source]
     if callers:
         raise Misuse(f"`{name}` is a part of `{callers[0]}`: accuse `{callers[0]}`.")
     raise Misuse(f"The program has no exercise {name!r:.60}; it has {', '.join(FUNCTIONS)}.")

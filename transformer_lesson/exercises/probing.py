@@ -55,18 +55,18 @@ def _initial_loss(names: dict) -> str:
     return f"{loss:.2f} nats before the first step, where even chances give {even:.2f}"
 
 
-def moved(names: dict, change: Callable[[Tensor, dict], Tensor], kept: slice) -> float:
+def moved(names: dict, change: Callable[[Tensor, dict], Tensor], positions: slice) -> float:
     """Return how far the logits of real words move when something else changes."""
     weights, ids = start(names)
     with torch.no_grad():
         before = names["logits_of"](ids, weights)
         after = names["logits_of"](change(ids, weights), weights)
-    real = (ids != names["PAD"])[:, kept]
-    return float((after - before)[:, kept, 1:][real].abs().max())
+    real = (ids != names["PAD"])[:, positions]
+    return float((after - before)[:, positions, 1:][real].abs().max())
 
 
-def _moved(names: dict, change: Callable[[Tensor, dict], Tensor], kept: slice) -> str:
-    return f"they move by {moved(names, change, kept):.2g}"
+def _moved(names: dict, change: Callable[[Tensor, dict], Tensor], positions: slice) -> str:
+    return f"they move by {moved(names, change, positions):.2g}"
 
 
 def another_end(ids: Tensor, weights: dict) -> Tensor:

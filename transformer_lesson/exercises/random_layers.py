@@ -147,7 +147,7 @@ def callbacks_get_the_right_tensors(reference: Callable, names: str) -> Callable
         for name, layer in layers.items():
             if not mine[name]:
                 return f"Your function never calls `{name}`. What is it for?"
-            if not any(same(layer.given[-1], given) for given in mine[name]):
+            if not any(same(layer.given[-1], tensor) for tensor in mine[name]):
                 return (
                     f"You call `{name}`, but not with what it should get.\n"
                     "Which step of the formula comes right before it?"
@@ -169,9 +169,9 @@ def gradients_are_kept(reference: Callable, *names: str) -> Callable:
 
     def gradient(function: Callable, inputs: tuple, name: str) -> Tensor | None:
         """Return an argument's gradient; `None` if it gets none."""
-        given = [one.clone() if isinstance(one, Tensor) else one for one in inputs]
-        leaf = given[known.index(name)].requires_grad_()
-        return gradient_to(leaf, function(*given))
+        arguments = [value.clone() if isinstance(value, Tensor) else value for value in inputs]
+        leaf = arguments[known.index(name)].requires_grad_()
+        return gradient_to(leaf, function(*arguments))
 
     @breaks("a gradient that is cut off or wrong")
     def rule(answer: Callable, inputs: tuple, result: Tensor) -> str | None:

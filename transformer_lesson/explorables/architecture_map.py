@@ -140,11 +140,11 @@ def facts() -> dict[str, dict]:
             "title": LESSONS[part.lesson].title,
             "file": LESSONS[part.lesson].file.removesuffix(".ipynb"),
             "deeper": [
-                {"title": one.title, "file": one.file.removesuffix(".ipynb")}
-                for one in DEEPER.values()
-                if one.lesson == part.lesson
+                {"title": notebook.title, "file": notebook.file.removesuffix(".ipynb")}
+                for notebook in DEEPER.values()
+                if notebook.lesson == part.lesson
             ],
-            "left": [one for one in part.exercises if one not in done],
+            "left": [exercise for exercise in part.exercises if exercise not in done],
         }
         for name, part in PARTS.items()
     }

@@ -56,17 +56,24 @@ def subject(source: str) -> str:
         body = []
     if not body:
         return ""
-    if defined := [one.name for one in body if isinstance(one, DEFINITIONS)]:
+    if defined := [statement.name for statement in body if isinstance(statement, DEFINITIONS)]:
         return " and ".join(defined[:2])
-    rest = [one for one in body if not isinstance(one, IMPORTS)]
+    rest = [statement for statement in body if not isinstance(statement, IMPORTS)]
     if len(rest) < len(body) and len(rest) < 2:
         return "imports"
-    if all(isinstance(one, ast.Assert) for one in rest):
+    if all(isinstance(statement, ast.Assert) for statement in rest):
         return "checks"
-    targets = [target for one in rest if isinstance(one, ast.Assign) for target in one.targets]
-    names = [node.id for one in targets for node in ast.walk(one) if isinstance(node, ast.Name)]
-    if kept := [name for name in dict.fromkeys(names) if name != "_"]:
-        return " and ".join(kept[:2])
+    targets = [
+        target
+        for statement in rest
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+    ]
+    names = [
+        node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+    ]
+    if named := [name for name in dict.fromkeys(names) if name != "_"]:
+        return " and ".join(named[:2])
     last = getattr(rest[-1], "value", None)
     called = ast.unparse(last.func) if isinstance(last, ast.Call) else ""
     return "" if called == "print" else called.rpartition(".")[2]

@@ -102,13 +102,13 @@ def weights_script(weights: dict[str, bytes]) -> str:
 
 def free_names(kind: type) -> list[str]:
     """Return the names of what a reader may set in an explorable of this class, facts left out."""
-    every = {name: one for base in reversed(kind.__mro__) for name, one in vars(base).items()}
-    others = set(DOMWidget.class_trait_names())
+    every = {name: member for base in reversed(kind.__mro__) for name, member in vars(base).items()}
+    of_widgets = set(DOMWidget.class_trait_names())
     return sorted(
         name
-        for name, one in every.items()
-        if isinstance(one, TraitType) and name[0] != "_" and name not in others
-        if one.metadata.get("sync") and not one.metadata.get("fact")
+        for name, member in every.items()
+        if isinstance(member, TraitType) and name[0] != "_" and name not in of_widgets
+        if member.metadata.get("sync") and not member.metadata.get("fact")
     )
 
 

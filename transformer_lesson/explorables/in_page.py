@@ -110,9 +110,9 @@ class PageExplorable(anywidget.AnyWidget):
     @property
     def values(self) -> dict[str, object]:
         """The current value of everything that can be set, by name."""
-        others = set(ipywidgets.DOMWidget.class_trait_names())
+        of_widgets = set(ipywidgets.DOMWidget.class_trait_names())
         names = [name for name in self.traits(sync=True, fact=None) if name[0] != "_"]
-        return {name: getattr(self, name) for name in names if name not in others}
+        return {name: getattr(self, name) for name in names if name not in of_widgets}
 
     def __repr__(self) -> str:
         values = (f"{name}={reprlib.repr(value)}" for name, value in self.values.items())

@@ -24,8 +24,8 @@ Point = tuple[int, float]
 
 def as_sent(series: Mapping[str, Sequence[Point]], _explorable=None) -> list:
     """Return curves in the form sent to a page: pairs of a name and its points."""
-    whole = [points for points in series.values() if len(points) <= MOST]
-    shared = {step for points in whole for step, _ in points}  # all curves keep these
+    short = [points for points in series.values() if len(points) <= MOST]
+    shared = {step for points in short for step, _ in points}  # all curves keep these
     return [
         [printable(name, 60), [[step, number(value)] for step, value in thinned(points, shared)]]
         for name, points in series.items()

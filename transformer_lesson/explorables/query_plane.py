@@ -48,7 +48,7 @@ QUESTIONS = {
 
 
 class QueryPlane(PageExplorable):
-    """Drag a query, or a key, and see softmax share out 1 anew and mix the values' colors.
+    """Drag a query, or a key, and see softmax share out 1 again and mix the values' colors.
 
     What `d_k` does in a plane is modeled: the dot product of random vectors grows like √d_k, so
     the plane's is multiplied by √(d_k / 2), and then divided by √d_k if `root` is on.

@@ -38,7 +38,7 @@ class TranslationPlayground(ReadsTranslator, PageExplorable):
         shown: how many words have been written so far.
         forced: pairs of a step, from 0, and the word to write there whatever the model says.
         simple: whether to leave out the choice of block and head.
-        silent: whether the encoder's heads hand over zeros; the whole translation stands beside.
+        silent: whether the encoder's heads hand over zeros; the whole translation is beside it.
         counted: whether `first` can be chosen; the first word that it changes is marked.
         first: position of the first word in both languages, if `counted`; -1 adds no positions.
 

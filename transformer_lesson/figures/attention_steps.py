@@ -44,7 +44,9 @@ def weight_maps(
         axis_names: what rows and columns are.
     """
     keys = queries if keys is None else keys
-    details = [f"{name}: {_strong(as_array(one), queries, keys)}" for name, one in maps.items()]
+    details = [
+        f"{name}: {_strong(as_array(weights), queries, keys)}" for name, weights in maps.items()
+    ]
     few = len(maps) * len(keys) <= 6
     cell, row = (0.7, 0.45) if few else (0.42 if len(maps) < 3 else 0.35, 0.3)
     longest = min(max(map(len, keys)), 20)
@@ -56,10 +58,12 @@ def weight_maps(
         height=1.55 + row * len(queries) + LETTER * longest,
         columns=len(maps),
     )
-    for i, (axes, (name, one)) in enumerate(zip(np.atleast_1d(panels), maps.items(), strict=True)):
+    for i, (axes, (name, weights)) in enumerate(
+        zip(np.atleast_1d(panels), maps.items(), strict=True)
+    ):
         rows = queries if i == 0 else None
         colors = {"cmap": WHITE_TO_BLUE, "vmin": 0, "vmax": vmax}
-        draw_matrix(axes, one, keys, rows, numbers=len(keys) < 10, **colors)
+        draw_matrix(axes, weights, keys, rows, numbers=len(keys) < 10, **colors)
         axes.set_title(printable(name), fontsize=9)
         axes.set_xlabel(axis_names[1], fontsize=9, color=FAINT)
         axes.spines[:].set_visible(False)
@@ -75,11 +79,11 @@ def weight_maps(
 
 
 def _strong(weights: np.ndarray, queries: Sequence[str], keys: Sequence[str]) -> str:
-    found = [
+    strong = [
         f"{printable(queries[i])} to {printable(keys[j])} {weights[i, j]:.2f}"
         for i, j in zip(*np.nonzero(weights >= 0.4), strict=True)
     ]
-    return ", ".join(found) if found else "no weight of 0.4 or more"
+    return ", ".join(strong) if strong else "no weight of 0.4 or more"
 
 
 def data_flow(title: str, Q, K, V, names: Sequence[str], asking: int, mask=None) -> Figure:
@@ -214,7 +218,7 @@ def heads_side_by_side(
     """Return a figure of multi-head attention: x, each head's weights and result, and their mix.
 
     Weights share one scale from 0 to 1, results another. One query's row is framed throughout, and
-    under each head's weights stands the word to which that query gives most.
+    under each head's weights is the word to which that query gives most.
 
     Args:
         title: the claim that the figure supports.
@@ -225,7 +229,7 @@ def heads_side_by_side(
         words: the n rows of x.
         asking: the query whose row is framed.
     """
-    x, weights, heads, output = (as_array(one) for one in (x, weights, heads, output))
+    x, weights, heads, output = (as_array(array) for array in (x, weights, heads, output))
     count, n, d_head = heads.shape
     concat = np.concatenate(list(heads), axis=1)
     looks = ", ".join(f"{words[j]} {weights[i, asking, j]:.2f}" for i, j in _tops(weights, asking))
@@ -249,8 +253,8 @@ def heads_side_by_side(
     for i, j in _tops(weights, asking):
         _one_head(ground, LEFT + step * i, step, i, weights[i], heads[i], most, asking)
         look = {"fontsize": 8, "color": QUERY, "ha": "center", "va": "center", "parse_math": False}
-        said = f"{printable(words[j])} {weights[i, asking, j]:.2f}"
-        ground.text(LEFT + step * (i + 0.5), 2.49, said, **look)
+        caption = f"{printable(words[j])} {weights[i, asking, j]:.2f}"
+        ground.text(LEFT + step * (i + 0.5), 2.49, caption, **look)
     _block(ground, (LEFT, 1.13), (wide, 0.5), concat, "", VALUE)
     for i in range(1, count):
         ground.plot([LEFT + step * i] * 2, [0.88, 1.38], color="white", linewidth=2, zorder=4)
@@ -260,7 +264,7 @@ def heads_side_by_side(
     for middle, high in ((4.3, 0.98), (1.13, 0.5), (0.18, 0.5)):
         _framed_row(ground, (LEFT, middle), (wide, high), asking, n)
     shapes = {"weights": weights, "results": heads, "side by side": concat, "output": x}
-    _beside(ground, words, asking, {name: one.shape for name, one in shapes.items()})
+    _beside(ground, words, asking, {name: array.shape for name, array in shapes.items()})
     return picture
 
 

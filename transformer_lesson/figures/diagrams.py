@@ -23,34 +23,34 @@ def next_token_questions(
         target: the translation, without <bos> and <eos>.
         marked: the position whose question is emphasized, with its inputs; none by default.
     """
-    given, wanted = ["<bos>", *target], [*target, "<eos>"]
-    questions = "; ".join(f"after {a} comes {b}" for a, b in zip(given, wanted, strict=True))
+    read, wanted = ["<bos>", *target], [*target, "<eos>"]
+    questions = "; ".join(f"after {a} comes {b}" for a, b in zip(read, wanted, strict=True))
     picture, axes = figure(
-        f"One sentence, {len(given)} guesses at once: each position has to name the next word",
+        f"One sentence, {len(read)} guesses at once: each position has to name the next word",
         f"The encoder reads {' '.join(source)}, and all of it is handed to each position of the "
-        f"decoder. The decoder reads {' '.join(given)} and is to answer, one position further on: "
+        f"decoder. The decoder reads {' '.join(read)} and is to answer, one position further on: "
         f"{questions}."
-        + ("" if marked is None else f" The position of {given[marked]} is highlighted."),
+        + ("" if marked is None else f" The position of {read[marked]} is highlighted."),
         width=8.0,
         height=3.6,
     )
-    _empty(axes, 2 * len(given) + 3, 7)
+    _empty(axes, 2 * len(read) + 3, 7)
     for i, word in enumerate(source):
         _box(axes, 2 * i + 3, 0.2, word, SOURCE)
-    for i, (one, other) in enumerate(zip(given, wanted, strict=True)):
-        _box(axes, 2 * i + 3, 2.6, one, TARGET, marked is not None and i <= marked)
-        _box(axes, 2 * i + 3, 5.4, other, GUESS, i == marked)
+    for i, (word_read, word_wanted) in enumerate(zip(read, wanted, strict=True)):
+        _box(axes, 2 * i + 3, 2.6, word_read, TARGET, marked is not None and i <= marked)
+        _box(axes, 2 * i + 3, 5.4, word_wanted, GUESS, i == marked)
         _arrow(axes, (2 * i + 3.9, 3.7), (2 * i + 3.9, 5.3))
         _arrow(axes, (2 * i + 3.9, 1.9), (2 * i + 3.9, 2.5))  # the whole source, to every position
     line = {"color": "#566372", "linewidth": 1.2}
-    axes.plot([3.9, 2 * len(given) + 1.9], [1.9, 1.9], **line)
+    axes.plot([3.9, 2 * len(read) + 1.9], [1.9, 1.9], **line)
     axes.plot([2.9 + len(source)] * 2, [1.35, 1.9], **line)
     if marked is not None:
         axes.plot([3, 2 * marked + 4.8], [4.05] * 2, color=TARGET, linewidth=2)
-        said = (
-            f"given the source and the marked words, what comes after “{printable(given[marked])}”?"
+        question = (
+            f"given the source and the marked words, what comes after “{printable(read[marked])}”?"
         )
-        axes.text(2 * marked + 3.9, 6.75, said, ha="center", fontsize=9, color=GUESS)
+        axes.text(2 * marked + 3.9, 6.75, question, ha="center", fontsize=9, color=GUESS)
     for y, words in ((0.75, "source"), (3.15, "target so far"), (5.95, "to guess")):
         axes.text(2.6, y, words, ha="right", va="center", fontsize=10)
     return picture

@@ -41,5 +41,5 @@ def gains(title: str, rows: Mapping[str, tuple[Count, Count]]) -> Figure:
 
 
 def _counts(before: Count, after: Count) -> str:
-    shown = ["–" if not asked else f"{right} of {asked}" for right, asked in (before, after)]
+    shown = ["–" if not n_asked else f"{right} of {n_asked}" for right, n_asked in (before, after)]
     return f"{shown[0]} → {shown[1]}"

@@ -71,9 +71,9 @@ def figure(
     """
     picture = Figure(title, alt, width, height)
     axes = picture.subplots(1, columns)
-    for one in np.atleast_1d(axes):
-        one.spines[["top", "right"]].set_visible(False)
-        for text in (one.title, one.xaxis.label, one.yaxis.label):
+    for panel in np.atleast_1d(axes):
+        panel.spines[["top", "right"]].set_visible(False)
+        for text in (panel.title, panel.xaxis.label, panel.yaxis.label):
             text.set_parse_math(False)
     left, bottom, top = 0.8 / width, 0.55 / height, 1 - 0.55 / height
     picture.subplots_adjust(left, bottom, 1 - 0.25 / width, top, wspace=0.35)
@@ -275,8 +275,8 @@ def name_lines(axes: Axes) -> None:
     axes.get_ylim()  # computes the limits for the transformations below
     heights = []
     for line in axes.get_lines():
-        seen = np.isfinite(line.get_ydata())
-        last = line.get_xdata()[seen][-1:], line.get_ydata()[seen][-1:]
+        finite = np.isfinite(line.get_ydata())
+        last = line.get_xdata()[finite][-1:], line.get_ydata()[finite][-1:]
         at = (axes.transData - axes.transAxes).transform(np.column_stack(last))[:, 1]
         heights.append(float(np.clip(at.max(initial=0.0), 0, 1)))
     lowest = 0.0

@@ -134,8 +134,8 @@ def read_together(
             for request, mask, q, k, v in zip(requests, masks, Q, K, V, strict=True):
                 q, k = attention.rotate(q, request.read), attention.rotate(k, request.read)
                 keys, values = cache.extend(layer, request, k, v)
-                seen = keys, values, mask[layer], request.read
-                heads.append(attention.attend(q, *seen))  # (1, head, new, d_head)
+                readable = keys, values, mask[layer], request.read
+                heads.append(attention.attend(q, *readable))  # (1, head, new, d_head)
             return attention.W_O(merge_heads(torch.cat(heads, dim=2)))
 
         x = block.after_both(x, attend, block.feed_forward)

@@ -56,8 +56,8 @@ def _files(folder: Path) -> Iterator[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir() and not entry.is_symlink():
-            found = (Path(place, FILE) for place, _, names in os.walk(entry) if FILE in names)
-            yield from sorted(found, key=lambda path: (len(path.parts), os.fsencode(path)))[:1]
+            paths = (Path(place, FILE) for place, _, names in os.walk(entry) if FILE in names)
+            yield from sorted(paths, key=lambda path: (len(path.parts), os.fsencode(path)))[:1]
         elif entry.suffix == ".json" and not is_notebook(entry):
             yield entry
 
@@ -98,7 +98,11 @@ def interval(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
 def table(students: list[Student]) -> list[dict[str, str]]:
     """Return the table's rows: the ten questions asked twice, then each topic."""
     twice = asked("before")
-    both = [one for one in students if all(i.id in one.before and i.id in one.after for i in twice)]
+    both = [
+        student
+        for student in students
+        if all(i.id in student.before and i.id in student.after for i in twice)
+    ]
     topics = dict.fromkeys(item.topic for item in twice)
     rows = [_row("all ten asked twice", twice, load_items(), both, students)]
     for topic in topics:
@@ -118,7 +122,7 @@ def _row(
     """Return a row: the gain from the common questions, the top mistake from all answers after."""
     before, after = (
         np.array([np.mean([_is_right(answers[item.id]) for item in common]) for answers in column])
-        for column in ([one.before for one in both], [one.after for one in both])
+        for column in ([student.before for student in both], [student.after for student in both])
     )
     numbers = [float("nan")] * 5
     if both:
@@ -126,9 +130,9 @@ def _row(
         numbers = [*map(float, measured), *interval(before, after)]
     wrong = Counter(
         f"{choice.turn or item.id}: {choice.text}"
-        for one in students
+        for student in students
         for item in every
-        if (choice := one.after.get(item.id)) and not choice.right
+        if (choice := student.after.get(item.id)) and not choice.right
     )
     mistake, times = min(wrong.items(), key=lambda pair: (-pair[1], pair[0]), default=("", 0))
     shown = ["" if np.isnan(number) else f"{number:.2f}" for number in numbers]
@@ -152,13 +156,13 @@ def write_gains(folder: Path) -> str:
     writer.writerows([_number_or_text(value) for value in row.values()] for row in rows)
     write_atomically(folder / TABLE, text.getvalue().encode("utf-8-sig"))
     first = rows[0]
-    said = f"{folder / TABLE}: {first['students']} of {len(students)} answered both times"
+    sentence = f"{folder / TABLE}: {first['students']} of {len(students)} answered both times"
     if first["gain"]:
         between = f" ({first['low']} to {first['high']})" if first["low"] else ""
-        said += f", gain {first['gain']}{between}"
+        sentence += f", gain {first['gain']}{between}"
     if unreadable:
-        said += f"; unreadable: {', '.join(map(plain, unreadable))}"
-    return said + "."
+        sentence += f"; unreadable: {', '.join(map(plain, unreadable))}"
+    return sentence + "."
 
 
 def _number_or_text(value: str) -> str:

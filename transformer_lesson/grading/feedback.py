@@ -24,7 +24,7 @@ BLANK = "It is still to be written."
 
 def write_feedback(rows: list[Row], folder: Path) -> Path:
     """Write a file for each student, on what was graded now, and return their folder."""
-    place, taken = folder / FEEDBACK, set()
+    place, used = folder / FEEDBACK, set()
     place.mkdir(exist_ok=True)
     ordered = sorted(rows, key=lambda row: row.submission.student)
     for student, graded in groupby(ordered, key=lambda row: row.submission.student):
@@ -38,7 +38,7 @@ def write_feedback(rows: list[Row], folder: Path) -> Path:
             for row in of_notebook:
                 paragraphs += said(row.report)
         text = "\n\n".join([*paragraphs, ""])
-        write_atomically(place / f"{_unused(name, taken)}.md", text.encode())
+        write_atomically(place / f"{_unused(name, used)}.md", text.encode())
     return place
 
 
@@ -47,14 +47,14 @@ def _title(lesson: str) -> str:
     return f"{lesson[:2]} · {title}" if lesson[:2].isdigit() else title
 
 
-def _unused(name: str, taken: set[str]) -> str:
+def _unused(name: str, used: set[str]) -> str:
     """Return a file's name that no other student has, on systems that ignore case, too."""
     stem = name[:60].strip(". ") or "_"
     number, unused = 1, stem
-    while unused.casefold() in taken:
+    while unused.casefold() in used:
         number += 1
         unused = f"{stem} ({number})"
-    taken.add(unused.casefold())
+    used.add(unused.casefold())
     return unused
 
 

@@ -68,10 +68,12 @@ def find_submissions(folder: Path) -> list[Submission]:
         if data or _is_hidden(Path(entry.name)) or _is_feedback(entry):
             continue
         try:
-            files = [one for one in _files(entry) if not _is_hidden(one.path.relative_to(folder))]
+            files = [
+                file for file in _files(entry) if not _is_hidden(file.path.relative_to(folder))
+            ]
         except Unreadable as error:
             files = [File(entry, partial(refuse, str(error)))]
-        notebooks = [one for one in files if is_notebook(one.path) or _is_zip(one.path)]
+        notebooks = [file for file in files if is_notebook(file.path) or _is_zip(file.path)]
         for path, load in notebooks or [File(entry, partial(refuse, _no_notebook(entry, files)))]:
             student = _student(path.relative_to(folder).parts, entry)
             submissions.append(Submission(student, path, load))
@@ -118,8 +120,8 @@ def _is_zip(path: Path) -> bool:
 def _student(parts: tuple[str, ...], entry: Path) -> str:
     """Return the student's name: from Moodle's or Canvas's file name, or the top-level entry's."""
     for part in parts:
-        if told := PLATFORM.fullmatch(part):
-            return told["moodle"] or told["canvas"] + told["id"]
+        if parsed := PLATFORM.fullmatch(part):
+            return parsed["moodle"] or parsed["canvas"] + parsed["id"]
     return entry.name if entry.is_dir() else re.sub(r"\.ipynb.*", "", entry.stem)
 
 
@@ -140,19 +142,19 @@ def _content(path: Path) -> bytes:
 
 def _no_notebook(entry: Path, files: list[File]) -> str:
     """Return why a submission has no notebook."""
-    names = sorted({one.path.name for one in files})
+    names = sorted({file.path.name for file in files})
     if any(name.lower().endswith(PACKED) for name in names):
         return "Of archives only zip is read: pack the notebook as a zip, or hand it in as it is."
     held = f"only {', '.join(names[:3])}{', …' * (len(names) > 3)}" if names else "nothing"
     return f"There is no notebook here, {held}: hand in the file that ends in .ipynb, no export."
 
 
-def read(submission: Submission, asked: str = "") -> Notebook:
+def read(submission: Submission, lesson_if_unnamed: str = "") -> Notebook:
     """Return a notebook's lesson and cells.
 
     Args:
         submission: the student, and the file.
-        asked: the lesson to assume if neither its title nor its name says so.
+        lesson_if_unnamed: the lesson to assume if neither its title nor its name says so.
 
     Raises:
         Unreadable: not a notebook, or not of a lesson.
@@ -161,9 +163,9 @@ def read(submission: Submission, asked: str = "") -> Notebook:
     if not any(source.strip() for _, source in cells):
         raise Unreadable("The notebook is empty: perhaps it was handed in before it was saved.")
     titles = [TITLE.search(source) for kind, source in cells if kind == "markdown"]
-    named = [*map(_titled, filter(None, titles)), _named(submission.path), asked]
+    named = [*map(_titled, filter(None, titles)), _named(submission.path), lesson_if_unnamed]
     known = (*LESSONS, *DEEPER)
-    lesson = next((one for one in named if one in known or HUNT.fullmatch(one)), "")
+    lesson = next((name for name in named if name in known or HUNT.fullmatch(name)), "")
     if not lesson:
         raise Unreadable(
             "Neither a title nor the file's name says which lesson it is: name it, as in LESSON=03."
@@ -175,14 +177,14 @@ def read(submission: Submission, asked: str = "") -> Notebook:
 def _titled(title: re.Match) -> str:
     """Return the lesson that a title names, or the notebook behind it."""
     number, deeper = title.groups()
-    names = [name for name, (one, *_) in DEEPER.items() if one == (deeper or "").strip()]
+    names = [name for name, (title, *_) in DEEPER.items() if title == (deeper or "").strip()]
     return names[0] if names else number.lower()
 
 
 def _named(path: Path) -> str:
     """Return the lesson number in a file's name, or the notebook behind it."""
     notebooks = (course.LESSONS | course.DEEPER).items()
-    names = [name for name, one in notebooks if Path(one.file).stem in path.name]
+    names = [name for name, notebook in notebooks if Path(notebook.file).stem in path.name]
     return names[0] if names else path.name[:2]
 
 
@@ -237,9 +239,13 @@ def with_prose(report: Report, prose: list[str]) -> Report:
 def missing(rows: list[Row], submissions: list[Submission], lesson: str) -> list[Row]:
     """Return a row for each student who submitted nothing for a lesson."""
     have = {row.submission.student for row in rows}
-    others = {one.student: one for one in submissions if one.student not in have}
+    without_notebook = {
+        submission.student: submission
+        for submission in submissions
+        if submission.student not in have
+    }
     report = Report("", "missing", "There is no notebook of this lesson.")
-    return [Row(one, lesson, report) for one in others.values()]
+    return [Row(submission, lesson, report) for submission in without_notebook.values()]
 
 
 def write_grades(rows: list[Row], folder: Path) -> Path:

@@ -104,10 +104,13 @@ def write_gradebook(graded: list[Row], roster: Roster, folder: Path) -> Iterator
     students = {student for student, _ in (*results, *undecided)}
     lessons = sorted({lesson for _, lesson in (*results, *undecided) if lesson})
     of_row, unmatched = _matched(sorted(students), roster)
-    own = {row: {one: results.get((who, one)) for one in lessons} for row, who in of_row.items()}
+    results_of_row = {
+        row: {lesson: results.get((who, lesson)) for lesson in lessons}
+        for row, who in of_row.items()
+    }
     name, table = ("canvas", _canvas) if roster.canvas else ("moodle", _moodle)
     text = io.StringIO(newline="")
-    csv.writer(text, delimiter=roster.separator).writerows(table(roster, lessons, own))
+    csv.writer(text, delimiter=roster.separator).writerows(table(roster, lessons, results_of_row))
     write_atomically(folder / f"{name}.csv", text.getvalue().encode(roster.encoding))
     yield f"{folder / name}.csv: {len(of_row)} of {len(students)} students are in the gradebook."
     yield from (f"{plain(who)} is left out: {why}." for who, why in unmatched.items())
@@ -163,24 +166,26 @@ def _exported(lesson: str, roster: Roster, ending: str) -> str | None:
     """
     start = f"Lesson {lesson}" if lesson in LESSONS else _label(lesson)
     pattern = re.compile(rf"([^:]+: )?{re.escape(start)}(?!\w).*{ending}", re.IGNORECASE)
-    found = [name for name in roster.columns if pattern.fullmatch(name)]
-    if len(found) > 1:
-        raise Unusable(f"Is {start} {found[0]!r} or {found[1]!r}? Remove one from the gradebook.")
-    return found[0] if found else None
+    columns = [name for name in roster.columns if pattern.fullmatch(name)]
+    if len(columns) > 1:
+        raise Unusable(
+            f"Is {start} {columns[0]!r} or {columns[1]!r}? Remove one from the gradebook."
+        )
+    return columns[0] if columns else None
 
 
-def _canvas(roster: Roster, lessons: list[str], own: dict) -> list[list[str]]:
+def _canvas(roster: Roster, lessons: list[str], results_of_row: dict) -> list[list[str]]:
     """Return Canvas's table."""
-    rows, kept = list(roster.rows), [name for name in roster.columns if name in CANVAS]
+    rows, copied = list(roster.rows), [name for name in roster.columns if name in CANVAS]
     if not any(row["Student"].strip() == POSSIBLE for row in rows):
         rows.append({"Student": f"    {POSSIBLE}"})
     possible = next(row for row in rows if row["Student"].strip() == POSSIBLE)
     columns = {lesson: _exported(lesson, roster, r"\(\d+\)") for lesson in lessons}
-    table = [[*kept, *(columns[lesson] or _label(lesson) for lesson in lessons)]]
+    table = [[*copied, *(columns[lesson] or _label(lesson) for lesson in lessons)]]
     for number, row in enumerate(rows):
-        cells = [row.get(name, "") for name in kept]
+        cells = [row.get(name, "") for name in copied]
         for lesson, column in columns.items():
-            cell, result = row.get(column, ""), own.get(number, {}).get(lesson)
+            cell, result = row.get(column, ""), results_of_row.get(number, {}).get(lesson)
             if row is possible and not column:
                 cell = str(_possible(lesson))
             elif result:
@@ -199,16 +204,16 @@ def _scaled(points: int, possible: int, exported: str) -> str:
     return f"{round(points * (scale if 0 < scale < inf else 1.0), 2):g}"
 
 
-def _moodle(roster: Roster, lessons: list[str], own: dict) -> list[list[str]]:
+def _moodle(roster: Roster, lessons: list[str], results_of_row: dict) -> list[list[str]]:
     """Return Moodle's table, with the students who have points: a grade imported is final there."""
-    kept = [name for name in roster.columns if name in MOODLE]
+    copied = [name for name in roster.columns if name in MOODLE]
     columns = {lesson: _exported(lesson, roster, r"\(Real\)") for lesson in lessons}
     grades = {lesson: column or f"{_label(lesson)} (Real)" for lesson, column in columns.items()}
-    pairs = {lesson: (one, f"{one[:-6]}(Feedback)") for lesson, one in grades.items()}
-    table = [[*kept, *(name for pair in pairs.values() for name in pair)]]
-    for number, results in sorted(own.items()):
+    pairs = {lesson: (column, f"{column[:-6]}(Feedback)") for lesson, column in grades.items()}
+    table = [[*copied, *(name for pair in pairs.values() for name in pair)]]
+    for number, results in sorted(results_of_row.items()):
         row = roster.rows[number]
-        cells = [row[name] for name in kept]
+        cells = [row[name] for name in copied]
         for lesson, pair in pairs.items():
             result = results[lesson]
             exported = [row.get(name, "") for name in pair]
@@ -232,7 +237,7 @@ def _matched(students: list[str], roster: Roster) -> tuple[dict[int, str], dict[
         if len(several) > 1:
             reason = f"{' and '.join(map(plain, several))} fit the same row"
             unmatched |= dict.fromkeys(several, reason)
-    return {row: one for row, (one, *more) in of_row.items() if not more}, unmatched
+    return {row: student for row, (student, *more) in of_row.items() if not more}, unmatched
 
 
 def _fits(student: str, row: Mapping[str, str], canvas: bool) -> bool:
@@ -249,14 +254,19 @@ def _fits(student: str, row: Mapping[str, str], canvas: bool) -> bool:
         first, last = row["First name"], row.get("Last name", "") + row.get("Surname", "")
         logins = [row.get(name, "") for name in ("ID number", "Username", "Email address")]
     names = [f"{first} {last}", f"{last} {first}"]
-    known = {_key(text) for text in (*names, *logins, *(one.partition("@")[0] for one in logins))}
+    known = {
+        _key(text) for text in (*names, *logins, *(login.partition("@")[0] for login in logins))
+    }
     if _key(student) in known - {""}:
         return True
-    told = NUMBERED.fullmatch(student)
-    if told and canvas:  # its names are in plain letters
+    parsed = NUMBERED.fullmatch(student)
+    if parsed and canvas:  # its names are in plain letters
         plainly = {fold(name) for name in names for fold in (_folded, _without)}
-        return told["number"] == row["ID"] and _key(told["name"]) in {*map(_key, names), *plainly}
-    return bool(told) and _key(told["name"]) in {*map(_key, names)} - {""}
+        return parsed["number"] == row["ID"] and _key(parsed["name"]) in {
+            *map(_key, names),
+            *plainly,
+        }
+    return bool(parsed) and _key(parsed["name"]) in {*map(_key, names)} - {""}
 
 
 def _key(text: str) -> str:

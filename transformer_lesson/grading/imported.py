@@ -47,7 +47,7 @@ class Watch:
         self._cell: CodeType | None = None
         ours = exercise.load_reference(), hints.plain_solution(exercise), *GIVE_OURS
         functions = [*filter(None, ours), *choosing.parts(exercise.marked)]
-        self._code = {one: one.__code__ for one in map(inspect.unwrap, functions)}
+        self._code = {function: function.__code__ for function in map(inspect.unwrap, functions)}
         self._ours = {}
         for code in [*_written(exercise), *self._code.values()]:
             self._ours.setdefault(_size(code), []).append(_steps(code))
@@ -85,7 +85,7 @@ class Watch:
             if inspect.iscode(code) and code is not self._cell:
                 self.saw_ours |= any(map(self._is_ours, _nested(code)))
         elif event == "object.__getattr__" and arguments[1] == "__code__":
-            self.saw_ours |= any(arguments[0] is one for one in self._code)
+            self.saw_ours |= any(arguments[0] is function for function in self._code)
         elif event in STARTS and PACKAGE.search(str(arguments[:2])):
             self.saw_ours = True
 
@@ -106,15 +106,18 @@ def _written(exercise: Exercise) -> list[CodeType]:
     """Return our answers' code in every form in which the package stores it."""
     name, marked = exercise.name, exercise.marked
     texts = [choosing.as_written(marked), *filter(None, [sources().get(name)])]
-    nested = [one for text in texts for one in _nested(compile(text, "ours", "exec"))]
-    return [choosing.code(inspect.unwrap(marked)), *(one for one in nested if one.co_name == name)]
+    nested = [code for text in texts for code in _nested(compile(text, "ours", "exec"))]
+    return [
+        choosing.code(inspect.unwrap(marked)),
+        *(code for code in nested if code.co_name == name),
+    ]
 
 
 def _nested(code: CodeType) -> list[CodeType]:
     """Return a code object and all code objects nested in it."""
     return [
         code,
-        *(one for part in filter(inspect.iscode, code.co_consts) for one in _nested(part)),
+        *(inner for part in filter(inspect.iscode, code.co_consts) for inner in _nested(part)),
     ]
 
 

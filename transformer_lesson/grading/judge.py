@@ -88,7 +88,9 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
     def same_gradient(answer: Callable, inputs: tuple, *results: Any) -> str | None:
         right = gradient(exercise.load_reference(), *inputs)
         mine = call(partial(take, gradient), inputs)
-        nothing = not mine and not any(one is not None and one.any() for one in right)
+        nothing = not mine and not any(
+            gradient is not None and gradient.any() for gradient in right
+        )
         return None if nothing or same(right, mine) else GRADIENT
 
     def same_gradient_if_right(answer: Callable, inputs: tuple, *results: Any) -> str | None:
@@ -138,16 +140,16 @@ def verdict(name: str, seed: int, line: bytes) -> Report:
         if record["state"] == "imported":
             return Report(name, "imported", IMPORTED)
         if record["state"] == "raised":
-            said = f"The cells that it needs raised {record['raised']}: {record['text']}"
-            return Report(name, "failed", said)
+            reason = f"The cells that it needs raised {record['raised']}: {record['text']}"
+            return Report(name, "failed", reason)
         player = Player(record["calls"])
         return run_for_at_most(SECONDS, lambda: judged(name, seed, player.take))
     except TookTooLong as error:  # a million ids, say
-        said = f"Stopped after {SECONDS:.0f} seconds of judging it."
-        raise Stopped("timed out", said) from error
+        reason = f"Stopped after {SECONDS:.0f} seconds of judging it."
+        raise Stopped("timed out", reason) from error
     except Exception as error:  # one student's output must not stop the grading
-        said = f"What its process sent could not be read: {error!r:.{LONGEST}}."
-        raise Stopped("crashed", said) from error
+        reason = f"What its process sent could not be read: {error!r:.{LONGEST}}."
+        raise Stopped("crashed", reason) from error
 
 
 def grade(cells: list[str], lesson: str) -> list[Report]:
@@ -171,7 +173,7 @@ def grade_hunt(cells: list[str], seed: int) -> list[Report]:
         seed: the hunt's number.
     """
     sick, reports = dict(planted_bugs(seed)), _graded(cells, FUNCTIONS)
-    return [one for one in reports if one.name in sick or one.status != "passed"]
+    return [report for report in reports if report.name in sick or report.status != "passed"]
 
 
 def _graded(cells: list[str], names: tuple[str, ...]) -> list[Report]:

@@ -51,15 +51,15 @@ def unpack(text: str) -> Any:
     return json.loads(text, object_hook=_from_json)
 
 
-def _from_json(found: dict) -> Any:
-    kind, content = next(iter(found.items()), ("", ""))
+def _from_json(encoded: dict) -> Any:
+    kind, content = next(iter(encoded.items()), ("", ""))
     if kind == "__tensor__":
         return load(b64decode(content))[""]
     if kind == "__array__":
         return load(b64decode(content))[""].numpy()
     if kind == "__other__":
         return type(re.sub(r"\W", "_", content)[:80] or "thing", (), {})()
-    return found
+    return encoded
 
 
 def told(error: BaseException) -> dict[str, str]:
@@ -90,8 +90,8 @@ def _write_back(old: Any, new: Any) -> None:
     if isinstance(old, Tensor):
         old.data = new
     elif isinstance(old, tuple):
-        for one, other in zip(old, new, strict=False):
-            _write_back(one, other)
+        for before, after in zip(old, new, strict=False):
+            _write_back(before, after)
     elif isinstance(old, list):
         old[:] = new
     elif isinstance(old, dict):

@@ -54,10 +54,10 @@ def answers(request: dict) -> Iterator[bytes]:
         Stopped: there is no further line.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        scratch, asked, written = (Path(folder, name) for name in ("scratch", "asked", "written"))
+        scratch, sent, written = (Path(folder, name) for name in ("scratch", "asked", "written"))
         scratch.mkdir()
-        asked.write_text(json.dumps(request))
-        with asked.open("rb") as source, written.open("ab") as sink, written.open("rb") as file:
+        sent.write_text(json.dumps(request))
+        with sent.open("rb") as source, written.open("ab") as sink, written.open("rb") as file:
             process = subprocess.Popen(
                 _command("-m", "transformer_lesson.grading.run_student"),
                 **{"stdin": source, "stdout": sink, "stderr": subprocess.DEVNULL},
@@ -99,13 +99,13 @@ def _command(*arguments: str, closed: bool | None = None) -> list[str]:
     """Return the command that starts Python, inside bubblewrap where that works."""
     python = [sys.executable, "-I", *arguments]  # -I: nothing from the user's own folders
     if not (is_closed() if closed is None else closed):
-        kept = [*python[:2], "-m", reaper.__name__] if sys.platform == "linux" else []
-        return [*kept, *python]
-    seen = [*SYSTEM, sys.base_prefix, sys.prefix, str(PACKAGE)]
+        reaping = [*python[:2], "-m", reaper.__name__] if sys.platform == "linux" else []
+        return [*reaping, *python]
+    readable = [*SYSTEM, sys.base_prefix, sys.prefix, str(PACKAGE)]
     return [
         *("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"),
-        *(word for path in seen for word in ("--ro-bind-try", path, path)),
+        *(word for path in readable for word in ("--ro-bind-try", path, path)),
         *("--size", str(SCRATCH), "--tmpfs", INSIDE, "--chdir", INSIDE, "--"),
         *python,
     ]
@@ -113,9 +113,9 @@ def _command(*arguments: str, closed: bool | None = None) -> list[str]:
 
 def _environment(scratch: Path) -> dict[str, str]:
     home = INSIDE if is_closed() else str(scratch)
-    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    variables = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
     folders = dict.fromkeys(("HOME", "USERPROFILE", "TMPDIR", "TEMP"), home)
-    return {**kept, **folders, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    return {**variables, **folders, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
 
 
 def is_closed() -> bool:

@@ -61,31 +61,43 @@ def slice_for(name: str, cells: list[str]) -> list[ast.stmt]:
             if _defines(name, cell):
                 broken[i] = SyntaxError(MERGED) if CONFLICT.search(cell) else error
     statements = _without_blank_stubs(statements)
-    statements = [one for one in statements if name not in one.binds or not _gives_back(one)]
-    defined = [one for one in statements if name in one.binds and not isinstance(one.node, IMPORTS)]
-    attempts = {one.cell for one in defined if not _is_stub(one.node)}
+    statements = [
+        statement
+        for statement in statements
+        if name not in statement.binds or not _gives_back(statement)
+    ]
+    defined = [
+        statement
+        for statement in statements
+        if name in statement.binds and not isinstance(statement.node, IMPORTS)
+    ]
+    attempts = {statement.cell for statement in defined if not _is_stub(statement.node)}
     if broken and max(broken) > max(attempts, default=-1):
         raise SyntaxError(*broken[max(broken)].args) from broken[max(broken)]
     _propagate_changes(name, statements)
-    taken = _needed(name, statements, _last(name, cells, attempts or {one.cell for one in defined}))
-    return [one.node for i, one in enumerate(statements) if i in taken]
+    used = _needed(
+        name, statements, _last(name, cells, attempts or {statement.cell for statement in defined})
+    )
+    return [statement.node for i, statement in enumerate(statements) if i in used]
 
 
 def _needed(name: str, statements: list[Statement], last: int) -> set[int]:
     """Return the statements a name needs, from cells up to `last` and from later ones."""
-    bound = set(dir(builtins)).union(*(one.binds for one in statements if one.cell <= last))
+    bound = set(dir(builtins)).union(
+        *(statement.binds for statement in statements if statement.cell <= last)
+    )
 
-    def wanted(one: Statement) -> bool:
-        if one.cell <= last:
-            return bool(one.binds & {*needed, "*"})
-        late = EXERCISES.keys() - {name} if isinstance(one.node, ast.FunctionDef) else set()
-        return bool(one.binds & needed & (needed - bound | late))
+    def wanted(statement: Statement) -> bool:
+        if statement.cell <= last:
+            return bool(statement.binds & {*needed, "*"})
+        late = EXERCISES.keys() - {name} if isinstance(statement.node, ast.FunctionDef) else set()
+        return bool(statement.binds & needed & (needed - bound | late))
 
-    needed, taken = {name}, set()
-    while new := {i for i, one in enumerate(statements) if wanted(one)} - taken:
-        taken |= new
+    needed, used = {name}, set()
+    while new := {i for i, statement in enumerate(statements) if wanted(statement)} - used:
+        used |= new
         needed |= set().union(*(statements[i].uses for i in new))
-    return taken
+    return used
 
 
 def _without_blank_stubs(statements: list[Statement]) -> list[Statement]:
@@ -95,12 +107,16 @@ def _without_blank_stubs(statements: list[Statement]) -> list[Statement]:
         is_lambda = isinstance(getattr(node, "value", None), ast.Lambda)
         if is_lambda or isinstance(node, DEFINITIONS) and not _is_stub(node):
             written |= binds
-    return [one for one in statements if not (_is_stub(one.node) and one.binds <= written)]
+    return [
+        statement
+        for statement in statements
+        if not (_is_stub(statement.node) and statement.binds <= written)
+    ]
 
 
-def _gives_back(one: Statement) -> bool:
+def _gives_back(statement: Statement) -> bool:
     """Return whether a lesson takes functions from `mine`: that is nobody's answer."""
-    return isinstance(one.node, ast.Assign) and "mine.function" in ast.unparse(one.node)
+    return isinstance(statement.node, ast.Assign) and "mine.function" in ast.unparse(statement.node)
 
 
 def _is_stub(node: ast.stmt) -> bool:
@@ -128,18 +144,18 @@ def _last(name: str, cells: list[str], defined: set[int]) -> int:
 def _propagate_changes(name: str, statements: list[Statement]) -> None:
     """Let calls of functions other than `name` bind what these functions change."""
     changed = {}
-    for one in statements:
-        if isinstance(one.node, DEFINITIONS):
-            changed.setdefault(one.node.name, set()).update(one.changes)
+    for statement in statements:
+        if isinstance(statement.node, DEFINITIONS):
+            changed.setdefault(statement.node.name, set()).update(statement.changes)
     for _ in changed:  # at most this many nested calls
-        for one in statements:
+        for statement in statements:
             within = set().union(
-                *(changed[called] for called in one.calls & changed.keys() - {name})
+                *(changed[called] for called in statement.calls & changed.keys() - {name})
             )
-            if isinstance(one.node, DEFINITIONS):
-                changed[one.node.name] |= within
+            if isinstance(statement.node, DEFINITIONS):
+                changed[statement.node.name] |= within
             else:
-                one.binds.update(within)
+                statement.binds.update(within)
 
 
 def _python(cell: str) -> str:
@@ -186,4 +202,4 @@ def _outside(code: CodeType, *operations: str) -> set[str]:
     """Return the global names that code and its nested functions read or set."""
     names = {step.argval for step in dis.get_instructions(code) if step.opname in operations}
     inner = filter(inspect.iscode, code.co_consts)
-    return names.union(*(_outside(one, *operations) for one in inner))
+    return names.union(*(_outside(inner_code, *operations) for inner_code in inner))

@@ -52,11 +52,11 @@ def head_matrices(attention: MultiHeadAttention, head: int) -> HeadMatrices:
     if not 0 <= head < attention.n_heads:
         raise ValueError(f"head is {head}, but there are heads 0 to {attention.n_heads - 1}.")
     d_head = attention.W_Q.out_features // attention.n_heads
-    own, shared = (
+    columns, shared = (
         slice(i * d_head, (i + 1) * d_head)
         for i in (head, head * attention.n_kv_heads // attention.n_heads)
     )
-    W_Q, W_O = attention.W_Q.weight.detach().T[:, own], attention.W_O.weight.detach().T[own]
+    W_Q, W_O = attention.W_Q.weight.detach().T[:, columns], attention.W_O.weight.detach().T[columns]
     W_K, W_V = (W.weight.detach().T[:, shared] for W in (attention.W_K, attention.W_V))
     if attention.query_factor is not None:
         W_Q = W_Q * attention.query_factor

@@ -38,7 +38,7 @@ def export(
     folder, (model, tokenizer) = Path(folder), _yours(model, tokenizer)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{_shown(folder)} is a file: give a folder instead.")
-    others = sorted(one.name for one in folder.glob("[!.]*"))
+    others = sorted(path.name for path in folder.glob("[!.]*"))
     if others and not is_ours(folder):
         raise ValueError(
             f"{_shown(folder)} already holds other files, such as {printable(others[0])}, which "

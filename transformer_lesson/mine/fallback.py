@@ -64,12 +64,12 @@ def what_went_wrong(error: Exception) -> str:
     raised = " ".join("".join(traceback.format_exception_only(error)).split())
     raised = printable(raised, LONGEST)
     frames = traceback.extract_tb(error.__traceback__)
-    own = [one for one in frames if not one.filename.startswith(FOREIGN)]
-    if not own:
+    own_frames = [frame for frame in frames if not frame.filename.startswith(FOREIGN)]
+    if not own_frames:
         return f"with your functions, it raised {raised}"
-    file = Path(own[-1].filename)
+    file = Path(own_frames[-1].filename)
     place = f"{FOLDER}/{file.name}" if file.parent.name == FOLDER else "its cell"
-    return f"`{own[-1].name}` raised {raised} in line {own[-1].lineno} of {place}"
+    return f"`{own_frames[-1].name}` raised {raised} in line {own_frames[-1].lineno} of {place}"
 
 
 def reaches(error: BaseException, function: Callable) -> bool:
@@ -87,20 +87,24 @@ def _are_tensors(result: object, count: int) -> bool:
     if count == 1:
         return isinstance(result, Tensor)
     several = isinstance(result, tuple | list) and len(result) == count
-    return several and all(isinstance(one, Tensor) for one in result)
+    return several and all(isinstance(item, Tensor) for item in result)
 
 
-def _as_precise_as(given: tuple, result: Tensor | tuple | list) -> Tensor | tuple:
+def _as_precise_as(arguments: tuple, result: Tensor | tuple | list) -> Tensor | tuple:
     """Return tensors in the precision of the first floating-point argument, as weights need.
 
     A check accepts double precision where single is asked for.
     """
-    floats = (one for one in given if isinstance(one, Tensor) and one.is_floating_point())
+    floats = (
+        argument
+        for argument in arguments
+        if isinstance(argument, Tensor) and argument.is_floating_point()
+    )
     if (first := next(floats, None)) is None:
         return result
     if isinstance(result, Tensor):
         return result.to(first.dtype) if result.is_floating_point() else result
-    return tuple(_as_precise_as(given, one) for one in result)
+    return tuple(_as_precise_as(arguments, item) for item in result)
 
 
 def _kind(result: object) -> str:

@@ -105,10 +105,10 @@ class Watched(TorchFunctionMode):
         return result
 
     def _compare(self, value: Tensor) -> None:
-        found = [key for key, wanted in self.wanted.items() if is_same(value, wanted)]
-        if found and (place := place_of(inspect.currentframe(), self.folder)):
-            self.places |= dict.fromkeys(found, place)
-        for key in found:  # without a place, ours has computed it
+        matching = [key for key, wanted in self.wanted.items() if is_same(value, wanted)]
+        if matching and (place := place_of(inspect.currentframe(), self.folder)):
+            self.places |= dict.fromkeys(matching, place)
+        for key in matching:  # without a place, ours has computed it
             del self.wanted[key]
 
 
@@ -117,16 +117,16 @@ def is_same(value: Tensor, wanted: Tensor) -> bool:
 
     What a mask hides may be anything below -1e8.
     """
-    for one in (wanted, wanted[0]) if wanted.dim() == 3 else (wanted,):
-        if value.numel() != one.numel():
+    for expected in (wanted, wanted[0]) if wanted.dim() == 3 else (wanted,):
+        if value.numel() != expected.numel():
             continue
         plain = value.detach().squeeze().float()
         for axes in itertools.permutations(range(plain.dim())):
             turned = plain.permute(axes)
-            if turned.shape != one.shape:
+            if turned.shape != expected.shape:
                 continue
             hidden = turned < -1e8
-            near = hidden | ((turned - one).abs() <= SAME)
+            near = hidden | ((turned - expected).abs() <= SAME)
             if near.all() and hidden.sum() < hidden.numel() / 2:
                 return True
     return False
@@ -151,8 +151,8 @@ def line_at(file: str, line: int) -> tuple[str, int, str] | None:
         tree = ast.parse(text)
     except (OSError, ValueError, SyntaxError):
         return None
-    functions = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
-    for function in (one for one in functions if one.lineno <= line <= one.end_lineno):
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    for function in (node for node in functions if node.lineno <= line <= node.end_lineno):
         code = _statement(function, text.splitlines(), line)
         return function.name, line - function.lineno + 1, code
     return None

@@ -30,12 +30,12 @@ class MyLlama(DecoderOnlyTransformer):
             ValueError: a choice of the model that `llama_block` does not implement.
         """
         with torch.device("meta"):  # its own weights would only take memory
-            made = cls(model.config)
+            mine = cls(model.config)
         for name, module in model.named_children():
-            setattr(made, name, module)
-        made.parts = own or parts(LLAMA_PARTS)
-        made.blocks = [llama_block_of(block, model.config) for block in model.decoder]
-        return made.train(model.training)
+            setattr(mine, name, module)
+        mine.parts = own or parts(LLAMA_PARTS)
+        mine.blocks = [llama_block_of(block, model.config) for block in model.decoder]
+        return mine.train(model.training)
 
     def forward(
         self, ids: Tensor, cache: KeyValueCache | None = None, last_only: bool = False

@@ -129,8 +129,8 @@ def parts(names: tuple[str, ...] = PARTS, **given: Callable) -> Parts:
     """
     check_names(given, GIVEN + LLAMA_GIVEN)
     yours, reasons = usable(names)
-    own = put_together(yours | given, reasons, partial(warn, reasons), names)
-    return replace(own, yours=tuple(yours))
+    current = put_together(yours | given, reasons, partial(warn, reasons), names)
+    return replace(current, yours=tuple(yours))
 
 
 def put_together(
@@ -160,10 +160,10 @@ def _use_later_lessons_functions(
     """
     for name, function in yours.items():
         names = getattr(inspect.unwrap(function), "__globals__", {})  # a `partial` has none
-        for other, own in safe.items():
+        for other, replacement in safe.items():
             later = LESSON_OF.get(other, "") > LESSON_OF.get(name, "")
             if later and names.get(other) is OURS[other]:
-                names[other] = own
+                names[other] = replacement
 
 
 def warn(reasons: dict[str, str], name: str, why: str) -> None:
@@ -211,8 +211,10 @@ def assembled(yours: Mapping[str, Callable]) -> dict[str, Callable]:
     check_names(yours, GIVEN + PARTS + LLAMA_GIVEN + LLAMA_PARTS)
     ours = {name: _copy(function) for name, function in OURS.items()}
     for function in ours.values():
-        own = function.__globals__
-        own.update({name: value for name, value in (ours | yours).items() if name in own})
+        namespace = function.__globals__
+        namespace.update(
+            {name: value for name, value in (ours | yours).items() if name in namespace}
+        )
     return ours | dict(yours)
 
 

@@ -33,7 +33,9 @@ class Playground(ipywidgets.VBox):
         wide = Layout(width="auto", max_width="44em")
         self.field = Text(sentence, description="English", continuous_update=False, layout=wide)
         self.answer = HTML()
-        examples = [Button(description=one, layout=Layout(width="auto")) for one in SENTENCES]
+        examples = [
+            Button(description=sentence, layout=Layout(width="auto")) for sentence in SENTENCES
+        ]
         for button in examples:
             button.on_click(lambda pressed: self.field.set_trait("value", pressed.description))
         self.field.observe(self._translate, "value")
@@ -54,8 +56,8 @@ class Playground(ipywidgets.VBox):
         """The widget, plus its current text for viewers without a kernel."""
         bundle = super()._repr_mimebundle_(**kwargs)
         first, *others = map(html.escape, self.lines)
-        told = [f"English: {html.escape(self.field.value)}", f"<b>{first}</b>", *others]
-        return {**bundle, "text/plain": repr(self), "text/markdown": f"<p>{'<br>'.join(told)}</p>"}
+        rows = [f"English: {html.escape(self.field.value)}", f"<b>{first}</b>", *others]
+        return {**bundle, "text/plain": repr(self), "text/markdown": f"<p>{'<br>'.join(rows)}</p>"}
 
 
 def answer_to(typed: str) -> list[str]:
@@ -83,8 +85,8 @@ def answer_to(typed: str) -> list[str]:
 def _whose(parts: Parts) -> list[str]:
     """Return the share of functions that are the learner's, as a bar, and their names."""
     yours = parts.yours_now()
-    drawn = "".join("■" if name in yours else "□" for name in PARTS)
-    lines = [f"{drawn} {parts.count()} functions are yours."]
+    squares = "".join("■" if name in yours else "□" for name in PARTS)
+    lines = [f"{squares} {parts.count()} functions are yours."]
     if len(yours) == len(PARTS):
         lines.append(
             "From the ids to the logits no line of ours is left: you wrote a Transformer, and it "

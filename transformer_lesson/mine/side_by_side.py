@@ -88,10 +88,10 @@ def translation(sentence: str, **tried: Callable) -> Translation:
     """
     model, tokenizer = translator()
     check_words(sentence, tokenizer)
-    compared, own = run(
+    compared, current = run(
         lambda mine: _compared(mine, model, tokenizer, sentence), model, tried, LONGEST
     )
-    return Translation(*compared, own, tuple(tried))
+    return Translation(*compared, current, tuple(tried))
 
 
 def translator() -> tuple[nn.Module, Tokenizer]:
@@ -113,13 +113,13 @@ def run(
     places = list(_where_handed_in(tried, yours))
     running = yours | tried
     while True:
-        own = put_together(running, reasons, reasons.__setitem__)
+        current = put_together(running, reasons, reasons.__setitem__)
         for names, name in places:
-            names[name] = own.functions[name]
-        own = Parts(own.functions, tuple(yours), reasons)
-        mine = MyTransformer.with_weights_of(model, own)
+            names[name] = current.functions[name]
+        current = Parts(current.functions, tuple(yours), reasons)
+        mine = MyTransformer.with_weights_of(model, current)
         try:
-            return run_for_at_most(longest, lambda mine=mine: work(mine)), own
+            return run_for_at_most(longest, lambda mine=mine: work(mine)), current
         except TookTooLong as late:
             endless = [name for name in running if _is_stuck_in(running[name], late)]
             for name in endless or list(running):

@@ -94,9 +94,9 @@ def trained() -> Trained:
             return Trained(*_read(path), "yours")
         except (ValueError, OSError) as error:
             whose = printable(f"the package's; yours could not be read ({error})")
-    if (found := trained_translator()) is None:
+    if (translator := trained_translator()) is None:
         raise ValueError(MISSING)
-    return Trained(found.model, found.tokenizer, whose)
+    return Trained(translator.model, translator.tokenizer, whose)
 
 
 def _read(path: Path) -> tuple[EncoderDecoderTransformer, Tokenizer]:

@@ -91,8 +91,8 @@ def padding_last(ids: Tensor, pad_id: int | None, read: Callable[[Tensor], Tenso
     return x.gather(1, order.argsort(dim=1)[:, :, None].expand_as(x))
 
 
-def _sharing(made, model: EncoderDecoderTransformer):
+def _sharing(mine, model: EncoderDecoderTransformer):
     """Return a model with another's modules, in the same mode."""
     for name, module in model.named_children():
-        setattr(made, name, module)
-    return made.train(model.training)
+        setattr(mine, name, module)
+    return mine.train(model.training)

@@ -105,12 +105,12 @@ def translations(n: int = 60, sentence: str = SENTENCE, **change: Callable) -> T
     check_words(sentence, tokenizer)
     pairs = tuple(grammar.splits(0, n, SEED).unseen[:n])
     sources = [sentence, *(pair.source for pair in pairs)]
-    (written, *changed), own = run(
+    (written, *changed), current = run(
         lambda mine: _translated(mine, tokenizer, sources), model, change, LONGEST
     )
     unchanged = _translated(model, tokenizer, sources[1:])
     return Translations(
-        sentence, written, pairs, tuple(changed), tuple(unchanged), own, tuple(change)
+        sentence, written, pairs, tuple(changed), tuple(unchanged), current, tuple(change)
     )
 
 

@@ -28,10 +28,10 @@ class Rule(NamedTuple):
         Raises:
             ValueError: it breaks the rule; the message names both.
         """
-        kept = in_python(value)
-        if not self.keeps(kept):
+        plain = in_python(value)
+        if not self.keeps(plain):
             raise ValueError(f"{name} is {value!r}, but it must be {self.words}.")
-        return kept
+        return plain
 
 
 def in_python(value: Any) -> Any:
@@ -80,8 +80,8 @@ class CheckedConfig:
         known = [field.name for field in fields(cls)]
         for name in named.keys() - set(known):
             near = difflib.get_close_matches(name, known, n=1)
-            meant = f" did you mean {near[0]}?" if near else f" it has {', '.join(known)}."
-            raise ValueError(f"{cls.__name__}: no field {name!r};{meant}")
+            hint = f" did you mean {near[0]}?" if near else f" it has {', '.join(known)}."
+            raise ValueError(f"{cls.__name__}: no field {name!r};{hint}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -89,9 +89,9 @@ class CheckedConfig:
             value = entry.metadata["rule"].check(entry.name, getattr(self, entry.name))
             object.__setattr__(self, entry.name, value)
 
-    def require(self, name: str, kept: bool, rule: str) -> None:
+    def require(self, name: str, holds: bool, rule: str) -> None:
         """Raise a `ValueError` that names field, value and rule, unless the rule is obeyed."""
-        if not kept:
+        if not holds:
             raise ValueError(f"{name} is {getattr(self, name)!r}, but it must be {rule}.")
 
 

@@ -25,9 +25,9 @@ class HookPoint(nn.Identity):
     @property
     def watched(self) -> bool:
         """True while any PyTorch hook, forward or backward, is attached to this quantity."""
-        own = self._forward_hooks or self._forward_pre_hooks
+        forward = self._forward_hooks or self._forward_pre_hooks
         backward = self._backward_hooks or self._backward_pre_hooks
-        return bool(own or backward or nn.modules.module._has_any_global_hook())
+        return bool(forward or backward or nn.modules.module._has_any_global_hook())
 
 
 class Recording(dict[str, Tensor]):
@@ -113,7 +113,7 @@ def _recorder_of(model: nn.Module, replace: Mapping) -> AbstractContextManager[R
     """Return what records a model without hook points, or say how to bring it over."""
     name = type(model).__name__
     recorders = (recorder(model) for recorder in RECORDERS)
-    recorder = next((one for one in recorders if one is not None), None)
+    recorder = next((found for found in recorders if found is not None), None)
     if recorder is None:
         raise ValueError(
             f"a {name} has no hook points, so nothing of it can be recorded: use one of the "

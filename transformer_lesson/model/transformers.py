@@ -21,8 +21,8 @@ def rotations(config: ModelConfig) -> list[RotaryPositions | None]:
     if c.positions != "rotary":
         return [None] * c.n_layers
     far = RotaryPositions(c.rotary_base, c.rotary_divisors, c.d_rotary)
-    own = c.window_rotary_base
-    near = far if own is None else RotaryPositions(own, d_rotary=c.d_rotary)
+    near_base = c.window_rotary_base
+    near = far if near_base is None else RotaryPositions(near_base, d_rotary=c.d_rotary)
     kinds = [far if window is None else near for window in c.windows]
     return [None if i in c.layers_without_positions else kind for i, kind in enumerate(kinds)]
 

@@ -276,8 +276,8 @@ def windows_in_order(ids: Sequence[int] | Tensor, batch_size: int, length: int) 
     """
     _check_batch_size(batch_size)
     text = _checked_text(ids, length)
-    *whole, last = range(0, len(text) - 1, length)
-    batches = [_window_batch(text, starts, length) for starts in _cut(whole, batch_size)]
+    *full, last = range(0, len(text) - 1, length)
+    batches = [_window_batch(text, starts, length) for starts in _cut(full, batch_size)]
     return [*batches, _window_batch(text, [last], len(text) - 1 - last)]
 
 

@@ -131,12 +131,17 @@ def _unused(texts) -> str:
 
 
 def _render(template: str, messages: list[dict], now: datetime, values: dict[str, Any]) -> str:
-    given = {"messages": messages, "add_generation_prompt": True, "tools": None, "documents": None}
+    variables = {
+        "messages": messages,
+        "add_generation_prompt": True,
+        "tools": None,
+        "documents": None,
+    }
     try:
         if len(template) > LONGEST_TEMPLATE:
             raise SecurityError(f"it has over {LONGEST_TEMPLATE:,} characters")
         parts, length = [], 0
-        for part in Sandbox(now).from_string(template).generate(given | values):
+        for part in Sandbox(now).from_string(template).generate(variables | values):
             length += len(part)
             if length > LONGEST_TEXT:
                 raise SecurityError(f"it writes over {LONGEST_TEXT:,} characters")

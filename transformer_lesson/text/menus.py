@@ -69,10 +69,10 @@ def _messages(catalog: Path) -> list[Pair]:
 
 @cache
 def _pairs() -> tuple[Pair, ...]:
-    kept = {}
+    unique = {}
     for pair in (pair for path in _catalogs() for pair in _messages(path)):
-        kept.setdefault(pair.source.casefold().rstrip(" .:…"), pair)
-    return tuple(sorted(kept.values()))
+        unique.setdefault(pair.source.casefold().rstrip(" .:…"), pair)
+    return tuple(sorted(unique.values()))
 
 
 def pairs() -> list[Pair]:

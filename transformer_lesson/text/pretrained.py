@@ -126,7 +126,7 @@ def _template_beside(path: Path) -> str | None:
         facts = json.loads(config.read_text(encoding="utf-8"))
         template = facts.get("chat_template")
         if isinstance(template, list):
-            template = {one["name"]: one["template"] for one in template}.get("default")
+            template = {entry["name"]: entry["template"] for entry in template}.get("default")
     except (OSError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None  # it is for the library, which may find it damaged
     return template if isinstance(template, str) else None

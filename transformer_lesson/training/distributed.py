@@ -122,8 +122,8 @@ class DistributedTrainer(Trainer):
 
     def validate(self, batches: Sequence[Batch]) -> float:
         """Return the mean loss over all batches; each process measures its own."""
-        own = batches[self.rank :: self.count]
-        total, n_labels = add_up(*total_loss(self.run.model, own, self.run.config.precision))
+        share = batches[self.rank :: self.count]
+        total, n_labels = add_up(*total_loss(self.run.model, share, self.run.config.precision))
         return total / n_labels
 
     def asked_to_stop(self, ctrl_c: DeferredInterrupt) -> bool:
@@ -134,4 +134,4 @@ class DistributedTrainer(Trainer):
         """Let the first process write the checkpoint, with all processes' random states."""
         states = collect(random_states(self.run.model, self.rank))
         if self.rank == 0:
-            self.run.save({name: state for others in states for name, state in others.items()})
+            self.run.save({name: state for part in states for name, state in part.items()})

@@ -157,8 +157,8 @@ def learn_in_stages(
             ids = batch.inputs[0]
             x = outputs[stage - 1, i].detach().requires_grad_() if stage else model.embedding(ids)
             inputs[stage, i], masks = x, target_masks(ids, model.config)
-            own = slice(stage * each, (stage + 1) * each)
-            for block, mask in zip(model.decoder[own], masks[own], strict=True):
+            in_stage = slice(stage * each, (stage + 1) * each)
+            for block, mask in zip(model.decoder[in_stage], masks[in_stage], strict=True):
                 x = block(x, mask)
             if stage == stages - 1:
                 logits = model.read_out(x)

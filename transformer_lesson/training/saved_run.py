@@ -127,12 +127,12 @@ class TrainingInterrupted(KeyboardInterrupt):
     def __init__(self, run: TrainingRun):
         self.history, self.model = run.history, run.model
         at = f"Interrupted after step {run.history.steps} of {run.config.steps}"
-        what = "the model and its history (model.history) are"
+        subject = "the model and its history (model.history) are"
         how = "Call train again to go on with these weights; its schedule begins anew"
         if run.checkpoint:
             how = f"resume({str(run.checkpoint)!r}, batches) goes on from there"
         rest = f"as they were after that step. {how}" if run.history.interrupted else "complete"
-        super().__init__(f"{at}: {what} {rest}.")
+        super().__init__(f"{at}: {subject} {rest}.")
 
     def _render_traceback_(self) -> list[str]:
         """What Jupyter shows: nothing is wrong, so a sentence is enough."""

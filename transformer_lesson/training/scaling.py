@@ -138,12 +138,12 @@ def fit_scaling_law(
     Differs: they fit logarithms, with a loss that forgives outliers, and search by gradient.
     """
     for name, values in (("sizes", sizes), ("numbers of tokens", tokens)):
-        if (found := len(set(values))) < 3:
+        if (count := len(set(values))) < 3:
             raise ValueError(
-                f"A law needs runs of three different {name}; these have {found}. Through fewer, "
+                f"A law needs runs of three different {name}; these have {count}. Through fewer, "
                 "every exponent fits alike: add runs."
             )
-    N, D, L = (torch.tensor(one, dtype=torch.float64) for one in (sizes, tokens, losses))
+    N, D, L = (torch.tensor(values, dtype=torch.float64) for values in (sizes, tokens, losses))
     fits = []
     for alpha, beta in product(exponents, repeat=2):
         X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)  # (run, 3)

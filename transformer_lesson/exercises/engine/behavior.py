@@ -133,7 +133,7 @@ def _not_twice(exercise: Exercise, answer: Callable, number: int) -> Explanation
     """
     ours = outcome(exercise.tried_reference(), exercise.make_inputs(Draw(number))).result
     unseeded = [_result(exercise, answer, number) for _ in range(2)]
-    if any(type(one) is not type(ours) or not _comparable(one) for one in unseeded):
+    if any(type(result) is not type(ours) or not _comparable(result) for result in unseeded):
         return None
     if same(*unseeded):
         return None
@@ -186,11 +186,11 @@ def _one_change(exercise: Exercise, answer: Callable, number: int) -> Explanatio
     exercise.make_inputs(draw)  # names the axes
     for change, other in zip(*(_changes(exercise, draw, *how) for how in CHANGES), strict=True):
         first = _differences(exercise, answer, number, change)
-        if any(one.any() for one in first):
-            again = _differences(exercise, answer, number, other)
+        if any(difference.any() for difference in first):
+            repeated = _differences(exercise, answer, number, other)
             leaks, oversights = [
-                (one & same_one).nonzero().tolist()
-                for one, same_one in zip(first, again, strict=True)
+                (moved & same_one).nonzero().tolist()
+                for moved, same_one in zip(first, repeated, strict=True)
             ]
             leaks = _at_other_indices(exercise, draw, change, leaks)
             leaks = leaks and _not_saturated(exercise, number, change, leaks)
@@ -317,9 +317,12 @@ def _not_saturated(exercise: Exercise, number: int, change: Change, places: list
     """Return the places where ours stays put for small numbers too: it isn't just saturated."""
 
     def small(inputs: tuple) -> tuple:
-        floats = [isinstance(one, Tensor) and one.is_floating_point() for one in inputs]
+        floats = [
+            isinstance(argument, Tensor) and argument.is_floating_point() for argument in inputs
+        ]
         return tuple(
-            0.1 * one if is_one else one for one, is_one in zip(inputs, floats, strict=True)
+            0.1 * argument if is_one else argument
+            for argument, is_one in zip(inputs, floats, strict=True)
         )
 
     gentle = change._replace(inputs=small(change.inputs))
@@ -334,11 +337,13 @@ def _not_constant(exercise: Exercise, number: int, change: Change, places: list)
     Where it never moves, the axis is not what keeps a change away.
     """
     inputs = _unmasked(exercise, exercise.make_inputs(Draw(number)))
-    others = tuple(_another(one, 0) if isinstance(one, Tensor) else one for one in inputs)
-    pairs = zip(inputs, others, strict=True)
-    whole = change._replace(inputs=tuple(a if b is None else b for a, b in pairs))
-    moves = _moves(exercise, exercise.tried_reference(), inputs, whole)
-    return [one for one in places if moves is None or moves[tuple(one)] > MOVED]
+    other_inputs = tuple(
+        _another(argument, 0) if isinstance(argument, Tensor) else argument for argument in inputs
+    )
+    pairs = zip(inputs, other_inputs, strict=True)
+    change_of_all = change._replace(inputs=tuple(a if b is None else b for a, b in pairs))
+    moves = _moves(exercise, exercise.tried_reference(), inputs, change_of_all)
+    return [place for place in places if moves is None or moves[tuple(place)] > MOVED]
 
 
 def _is_hidden(exercise: Exercise, number: int, change: Change, place: tuple) -> bool:

@@ -11,23 +11,25 @@ from transformer_lesson.exercises.engine.specification import Exercise
 def _exercises(lesson: str) -> list[Exercise]:
     """Return a lesson's exercises in the order they are defined."""
     module = f"transformer_lesson.lessons.lesson_{lesson}.exercises"
-    return [one for one in vars(import_module(module)).values() if isinstance(one, Exercise)]
+    return [value for value in vars(import_module(module)).values() if isinstance(value, Exercise)]
 
 
 _OF_LESSON = {number: _exercises(number) for number in course.LESSONS}
-EXERCISES = {one.name: one for exercises in _OF_LESSON.values() for one in exercises}
-LESSON_OF = {one.name: number for number, exercises in _OF_LESSON.items() for one in exercises}
+EXERCISES = {exercise.name: exercise for exercises in _OF_LESSON.values() for exercise in exercises}
+LESSON_OF = {
+    exercise.name: number for number, exercises in _OF_LESSON.items() for exercise in exercises
+}
 """The lesson of each exercise."""
-_DEEPER = [name for one in course.DEEPER.values() for name in one.exercises]
+_DEEPER = [name for notebook in course.DEEPER.values() for name in notebook.exercises]
 LESSONS = {
     number: (
         course.LESSONS[number].title,
-        *(one.name for one in exercises if one.name not in _DEEPER),
+        *(exercise.name for exercise in exercises if exercise.name not in _DEEPER),
     )
     for number, exercises in _OF_LESSON.items()
 }
 """Each lesson's title and the names of the exercises in its notebook."""
-DEEPER = {name: (one.title, *one.exercises) for name, one in course.DEEPER.items()}
+DEEPER = {name: (notebook.title, *notebook.exercises) for name, notebook in course.DEEPER.items()}
 """The same for the notebooks behind the lessons."""
 
 

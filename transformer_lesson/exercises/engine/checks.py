@@ -276,8 +276,8 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
         if broken:
             if hasattr(rule, "of_many_calls"):  # no single example shows it
                 raise Failed(broken, rule.mistake)
-            said = partial(_broken, exercise, answer, rule)
-            raise Failed(smallest_example(exercise, answer, draw, said) or broken, rule.mistake)
+            breach = partial(_broken, exercise, answer, rule)
+            raise Failed(smallest_example(exercise, answer, draw, breach) or broken, rule.mistake)
     if not all(map(same, expected, yours)):
         example = smallest_example(exercise, answer, draw) or ONCE
         raise Failed(f"{LENGTH if 'The length must be' in example else VALUES}\n{example}")
@@ -286,7 +286,9 @@ def _check_draw(exercise: Exercise, answer: Callable, draw: Draw) -> str:
 
 def _broken(exercise: Exercise, answer: Callable, rule: Invariant, draw: Draw) -> str | None:
     """Return how an answer breaks a rule on a draw; `None` if it keeps it there."""
-    inputs, fresh = (exercise.make_inputs(one) for one in (draw, Draw(draw.number, draw.small)))
+    inputs, fresh = (
+        exercise.make_inputs(same_draw) for same_draw in (draw, Draw(draw.number, draw.small))
+    )
     yours = _in_form(exercise, answer, inputs, draw)
     return rule(_formed_for(rule, exercise, answer, draw), fresh, *yours)
 

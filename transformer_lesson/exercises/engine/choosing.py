@@ -69,14 +69,14 @@ def as_written(marked: Callable, taken: frozenset[str] = frozenset()) -> str:
 @cache
 def parts(marked: Callable) -> tuple[FunctionType, ...]:
     """Return a marked function and the functions with marks that it and they call."""
-    found = [inspect.unwrap(marked)]  # without the tests' annotation checks
-    for function in found:
+    functions = [inspect.unwrap(marked)]  # without the tests' annotation checks
+    for function in functions:
         named = [function.__globals__.get(name) for name in function.__code__.co_names]
-        called = [inspect.unwrap(one) for one in named if inspect.isfunction(one)]
-        ours = [one for one in called if one.__module__ == function.__module__]
-        marks = [one for one in ours if any(map(_is_mark, ast.walk(_tree(one))))]
-        found += [one for one in marks if one not in found]
-    return (*found,)
+        called = [inspect.unwrap(callee) for callee in named if inspect.isfunction(callee)]
+        ours = [callee for callee in called if callee.__module__ == function.__module__]
+        marks = [callee for callee in ours if any(map(_is_mark, ast.walk(_tree(callee))))]
+        functions += [callee for callee in marks if callee not in functions]
+    return (*functions,)
 
 
 @cache
@@ -137,8 +137,8 @@ def _question(mark: ast.Call) -> ast.expr:
 @cache
 def code(function: Callable) -> CodeType:
     tree = ast.fix_missing_locations(_Writer().visit(_tree(function)))
-    whole = compile(tree, f"<{function.__name__}>", "exec")
-    return next(part for part in whole.co_consts if isinstance(part, CodeType))
+    module_code = compile(tree, f"<{function.__name__}>", "exec")
+    return next(part for part in module_code.co_consts if isinstance(part, CodeType))
 
 
 class _Chooser(ast.NodeTransformer):

@@ -158,7 +158,11 @@ def add_collected(folder: Path, other: Path) -> list[str]:
             contextlib.suppress(SyntaxError, ValueError),
         ):
             (_, their_head), *their_parts = _sections(theirs, "head")
-            imports = [ast.unparse(one) for one in ast.parse(theirs).body if _is_import(one)]
+            imports = [
+                ast.unparse(statement)
+                for statement in ast.parse(theirs).body
+                if _is_import(statement)
+            ]
             ours = mine.read_text(encoding="utf-8") if mine.exists() else their_head
             (_, head), *parts = _sections(ours, "head")
             new = [part for part in their_parts if part[0] not in dict(parts)]
@@ -219,7 +223,7 @@ def _with_answer(
     The learner's own additions stay: lines in the head, and sections with other names.
     """
     lesson = LESSON_OF[name]
-    order = [one for one, home in LESSON_OF.items() if home == lesson]
+    order = [exercise for exercise, home in LESSON_OF.items() if home == lesson]
     standalone = written_out(answer, name, elsewhere)
     if casts:
         standalone.imports.add(CASTS)
@@ -262,7 +266,7 @@ def _sections(text: str, head: str = "") -> list[tuple[str, str]]:
 
 
 def _first_line(node: ast.stmt) -> int:
-    return min(one.lineno for one in [node, *getattr(node, "decorator_list", [])])
+    return min(part.lineno for part in [node, *getattr(node, "decorator_list", [])])
 
 
 def _with_imports(head: str, imports: Collection[str]) -> str:
@@ -286,7 +290,7 @@ def _with_imports(head: str, imports: Collection[str]) -> str:
 
 def _bound(node: ast.Import | ast.ImportFrom) -> list[str]:
     """Return the names that an import binds."""
-    return [(one.asname or one.name).partition(".")[0] for one in node.names]
+    return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
 
 
 def _set_aside_if_damaged(path: Path) -> None:

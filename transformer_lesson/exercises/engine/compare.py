@@ -232,7 +232,7 @@ def difference(expected: Any, yours: Any, axes: str, sizes: Mapping[str, int]) -
         return f"The length must be {len(expected)}; yours is {len(yours)}."
     if isinstance(expected, str):
         return "The two texts differ."
-    if isinstance(expected, list) and not all(isinstance(one, int | float) for one in expected):
+    if isinstance(expected, list) and not all(isinstance(item, int | float) for item in expected):
         pairs = zip(expected, yours, strict=True)
         first = next(i for i, pair in enumerate(pairs) if not same(*pair))
         return f"They differ first at {named_place([first], axes, sizes)}."

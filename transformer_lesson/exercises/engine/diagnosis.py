@@ -95,9 +95,9 @@ class _Comparison:
         # pairs of turns would fit a handful of booleans by chance
         self.telling = any(not isinstance(ours.result, bool) for ours in self.right)
 
-    def as_ours(self, one: Outcome, n: int) -> Outcome:
+    def as_ours(self, theirs: Outcome, n: int) -> Outcome:
         """Return an outcome with floats where ours has floats."""
-        return one._replace(result=whole_as_float(self.right[n].result, one.result))
+        return theirs._replace(result=whole_as_float(self.right[n].result, theirs.result))
 
     def own(self, count: int) -> list[tuple[str, ...]]:
         """Return the sets of `count` wrong turns that fit, with the fewest other right ways."""
@@ -120,8 +120,8 @@ class _Comparison:
             if member:
                 return [(member,)]
         members = chain(_of_results(self.exercise), _of_arguments(self.exercise))
-        found = (one for one in members if self.fits(partial(ours.under, one)))
-        return [(one,) for one in [next(found, None)] if one]
+        fitting = (member for member in members if self.fits(partial(ours.under, member)))
+        return [(member,) for member in [next(fitting, None)] if member]
 
     def own_and_family(self) -> Iterable[tuple[str, Member]]:
         """Return the first wrong turn and family member that fit together."""
@@ -135,16 +135,16 @@ class _Comparison:
                     return [(turn, member)]
         return ()
 
-    def fits(self, given: Callable[[int], Outcome]) -> bool:
+    def fits(self, outcome_of: Callable[[int], Outcome]) -> bool:
         """Return whether a mistake reproduces the answer on each draw where the answer runs."""
-        return all(_same_value(self.as_ours(given(n), n), self.mine[n]) for n in self.valued)
+        return all(_same_value(self.as_ours(outcome_of(n), n), self.mine[n]) for n in self.valued)
 
     def _is_exact(self, taken: Taken) -> bool:
-        return all(same(self.variant(taken, n), one) for n, one in enumerate(self.outcomes))
+        return all(same(self.variant(taken, n), theirs) for n, theirs in enumerate(self.outcomes))
 
     def _raises_alike(self, taken: Taken) -> bool:
         """Return whether turns first raise where the answer does, and only where it does."""
-        answer_raises = [n for n, one in enumerate(self.outcomes) if one.raised]
+        answer_raises = [n for n, theirs in enumerate(self.outcomes) if theirs.raised]
         variant_raises = [n for n in range(self.exercise.draws) if self.variant(taken, n).raised]
         return variant_raises[:1] == answer_raises[:1] and {*variant_raises} <= {*answer_raises}
 
@@ -191,7 +191,7 @@ def _levels(marked: Callable, n_wrong: int) -> Iterator[list[Taken]]:
     for n_right in (0, 1, 2):
         wrong = combinations(turns(marked), n_wrong)
         right = combinations(right_ways(marked), n_right)
-        combined = [frozenset(one + other) for one, other in product(wrong, right)]
+        combined = [frozenset(turns + other) for turns, other in product(wrong, right)]
         yield [taken for taken in combined if fit_together(marked, taken)]
 
 

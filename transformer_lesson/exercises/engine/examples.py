@@ -128,7 +128,7 @@ def _packed(texts: Iterable[str]) -> list[str]:
             width = max(map(len, packed[-1])) + 4
             if width + max(map(len, lines)) <= WIDEST:
                 pairs = zip_longest(packed.pop(), lines, fillvalue="")
-                lines = [f"{one:{width}}{other}".rstrip() for one, other in pairs]
+                lines = [f"{line:{width}}{other}".rstrip() for line, other in pairs]
         packed.append(lines)
     return [line for lines in packed for line in lines]
 
@@ -149,7 +149,7 @@ def show(value: Any, digits: int = DIGITS[0]) -> str:
         )
         return "\n" + text.replace("\n\n", "\n") if array.ndim > 1 else f" {text}"
     if type(value) is tuple:  # not a named tuple, whose repr says what it is
-        return "".join(show(one, digits) for one in value)
+        return "".join(show(item, digits) for item in value)
     if isinstance(value, float):
         return f" {value:.{digits + 1}g}"
     return f" {textwrap.shorten(repr(value), LONGEST_TEXT)}"

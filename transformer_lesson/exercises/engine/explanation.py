@@ -106,19 +106,20 @@ def _form_of(exercise: Exercise, draw: Draw, right: Any, mine: Any) -> Turn | No
         right, mine = [right], [mine]
     elif mine is not None and (not isinstance(mine, list) or len(mine) != len(names)):
         count = len(mine) if isinstance(mine, list) else 1
-        listed = ", ".join(f"`{one}`" for one in names)
+        listed = ", ".join(f"`{name}`" for name in names)
         name = f"{count} value{'s' * (count != 1)} instead of {len(names)}"
         return Turn(name, f"Return {listed}, in this order.")
     values = mine or [None] * len(names)
     parts = zip(names.items(), right, values, strict=True)
     turns = (
-        mistaken_form(one, yours, name, axes, draw.sizes) for (name, axes), one, yours in parts
+        mistaken_form(expected, yours, name, axes, draw.sizes)
+        for (name, axes), expected, yours in parts
     )
     mistake = next(filter(None, turns), None)
     if mistake and len(values) == 2 and values[0] is not None:
         turned = zip(names.items(), right, values[::-1], strict=True)
         if not any(mistaken_form(a, b, name, axes, draw.sizes) for (name, axes), a, b in turned):
-            listed = ", ".join(f"`{one}`" for one in names)
+            listed = ", ".join(f"`{name}`" for name in names)
             return Turn("the two results the other way around", f"Return {listed}, in this order.")
     return mistake
 

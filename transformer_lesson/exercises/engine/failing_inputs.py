@@ -19,7 +19,7 @@ def find_limit(exercise: Exercise, outcomes: list[Outcome]) -> Turn | None:
 
     The answer must raise on every draw beyond the limit and on no other.
     """
-    raised = {n for n, one in enumerate(outcomes) if one.raised}
+    raised = {n for n, outcome in enumerate(outcomes) if outcome.raised}
     if not raised or len(raised) == len(outcomes):
         return None
     draws = [exercise.make_inputs(Draw(number)) for number in range(len(outcomes))]
@@ -34,20 +34,20 @@ def find_limit(exercise: Exercise, outcomes: list[Outcome]) -> Turn | None:
 def _limits(name: str, values: list[Any], come_through: set[int]):
     """Yield an argument's possible limits, each with a test of whether a value is within."""
     counts = {
-        one.ndim for n, one in enumerate(values) if n in come_through and torch.is_tensor(one)
+        value.ndim for n, value in enumerate(values) if n in come_through and torch.is_tensor(value)
     }
     if len(counts) == 1:
         (count,) = counts
-        what = f"code for exactly {count} {'axis' if count == 1 else 'axes'} of `{name}`"
+        mistake = f"code for exactly {count} {'axis' if count == 1 else 'axes'} of `{name}`"
         why = (
             f"With {count} it runs, with any other number it raises an error. Count axes from the "
             "end: -1 and -2 are the last two, however many stand in front; so do `@`, `.mT` and an "
             "einsum with `...`."
         )
-        yield Turn(what, why), lambda x: not torch.is_tensor(x) or x.ndim == count
-    if any(one is None for one in values):
-        what = f"a `{name}` that is taken for given"
-        yield Turn(what, "It may be `None`, and then your code raises an error."), _is_given
+        yield Turn(mistake, why), lambda x: not torch.is_tensor(x) or x.ndim == count
+    if any(value is None for value in values):
+        mistake = f"a `{name}` that is taken for given"
+        yield Turn(mistake, "It may be `None`, and then your code raises an error."), _is_given
         why = f"It runs only if `{name}` is `None`. What does it do with one that is given?"
         yield Turn(f"a `{name}` that can't be used", why), lambda x: x is None
 
@@ -65,7 +65,7 @@ def what_failed(answer: Callable, inputs: tuple, sizes: Mapping[str, int]) -> st
         try:
             call(answer, inputs)
         except Failed:
-            shapes = [named_shape(one.shape, sizes) for one in watch.got]
+            shapes = [named_shape(tensor.shape, sizes) for tensor in watch.got]
             if len(shapes) > 1:
                 return f"There `{watch.name}` got {', '.join(shapes[:-1])} and {shapes[-1]}."
     return ""
@@ -82,7 +82,7 @@ class _Watch(TorchFunctionMode):
             return function(*arguments, **(options or {}))
         except BaseException:
             self.name = OPERATORS.get(function.__name__, function.__name__)
-            self.got = tuple(one for one in arguments if isinstance(one, Tensor))
+            self.got = tuple(argument for argument in arguments if isinstance(argument, Tensor))
             raise
 
 

@@ -170,15 +170,15 @@ def of_results(exercise: Exercise, ours: Ours) -> Iterator[Member]:
     for place, name in enumerate(names):
         if exercise.trial and isinstance(ours.right[0].result, list) and place:
             continue  # the trial's extra findings, which a learner never sees
-        values = [_part(one.result, place, len(names)) for one in ours.right]
+        values = [_part(outcome.result, place, len(names)) for outcome in ours.right]
         axes = exercise.returns[name].split()
         for key, change in _changes(values):
             yield _member(key, _at_part(change, place, len(names)), value=name)
         along = () if exercise.trial else _changes_along(values, axes, ours.sizes)
         for key, axis, change in along:
             yield _member(key, _at_part(change, place, len(names)), value=name, axis=axis)
-        if all(isinstance(one, Tensor) and one.ndim > 1 for one in values):
-            if all(one.size(-1) == one.size(-2) for one in values):
+        if all(isinstance(value, Tensor) and value.ndim > 1 for value in values):
+            if all(value.size(-1) == value.size(-2) for value in values):
                 yield _member("transposed", _at_part(_transposed, place, len(names)), value=name)
 
 
@@ -244,10 +244,10 @@ def by_an_argument(
         return None
     (value,) = exercise.returns
     names = list(inspect.signature(ours.function).parameters)
-    drawn = [(ours.inputs(n), ours.right[n].result, mine[n].result) for n in valued]
-    for place, name in enumerate(names[: min((len(one[0]) for one in drawn), default=0)]):
+    tried = [(ours.inputs(n), ours.right[n].result, mine[n].result) for n in valued]
+    for place, name in enumerate(names[: min((len(trial[0]) for trial in tried), default=0)]):
         for key, sign in (("argument_added", 1), ("argument_taken_away", -1)):
-            if all(_is_sum(right, sign, inputs[place], yours) for inputs, right, yours in drawn):
+            if all(_is_sum(right, sign, inputs[place], yours) for inputs, right, yours in tried):
                 return _member(key, value=value, other=name)
     return None
 
@@ -337,7 +337,7 @@ def _at_part(change: Callable, place: int, count: int) -> Callable:
             return change(result, sizes)
         if not isinstance(result, list) or len(result) != count:
             return result  # a wrong turn may return something else
-        return [change(one, sizes) if i == place else one for i, one in enumerate(result)]
+        return [change(item, sizes) if i == place else item for i, item in enumerate(result)]
 
     return changed
 
@@ -383,7 +383,7 @@ def _changes(values: list[Any]) -> Iterator[tuple[str, Callable]]:
         yield from ((key, lambda x, _, f=change: f(x)) for key, change in WHOLES.items())
     elif isinstance(first, list):
         yield from ((key, _on(list, change)) for key, change in LISTS.items())
-        if all(type(item) is int for one in values for item in one):
+        if all(type(item) is int for value in values for item in value):
             for key in ("one_more", "one_less"):
                 yield key, _on(list, lambda x, f=WHOLES[key]: [f(item) for item in x])
     elif isinstance(first, str):
@@ -418,16 +418,19 @@ def _changes_along(
     values: list[Any], axes: list[str], sizes: list[Mapping[str, int]]
 ) -> Iterator[tuple[str, str, Callable]]:
     """Yield the changes along each named axis, with its name."""
-    if not all(isinstance(one, Tensor) and one.ndim for one in values):
+    if not all(isinstance(value, Tensor) and value.ndim for value in values):
         return
-    found = [set(_dims(one, axes, drawn)) for one, drawn in zip(values, sizes, strict=True)]
+    dims_of_values = [
+        set(_dims(value, axes, drawn_sizes))
+        for value, drawn_sizes in zip(values, sizes, strict=True)
+    ]
     kind = _kind(values[0])
     floats = ALONG_FLOATS if kind == "float" else {}
-    for axis in sorted(set().union(*found)):
+    for axis in sorted(set().union(*dims_of_values)):
         for key, change in (ALONG | floats).items():
 
-            def along(x: Any, drawn: Mapping[str, int], axis=axis, change=change) -> Any:
-                dims = _dims(x, axes, drawn) if _kind(x) == kind else {}
+            def along(x: Any, drawn_sizes: Mapping[str, int], axis=axis, change=change) -> Any:
+                dims = _dims(x, axes, drawn_sizes) if _kind(x) == kind else {}
                 return change(x, dims[axis]) if axis in dims and x.numel() else x
 
             yield key, axis, along

@@ -56,7 +56,7 @@ def limit_of_lists(expected: list[Any], yours: list[Any], name: str) -> Turn | N
         expected, yours: the results, draw by draw.
         name: of the value.
     """
-    if not all(isinstance(one, list) for one in [*expected, *yours]):
+    if not all(isinstance(value, list) for value in [*expected, *yours]):
         return None
     pairs = list(zip(expected, yours, strict=True))
     lengths = {len(mine) for right, mine in pairs if not same(mine, right)}
@@ -95,8 +95,10 @@ def _of_tensor(
 
 def _all_as_deep(values: list, expected: Tensor) -> bool:
     """Return whether all values are tensors with as many axes as expected, or more: no rows."""
-    tensors = [one for one in values if isinstance(one, Tensor)]
-    return 1 < len(values) == len(tensors) and all(one.ndim >= expected.ndim for one in tensors)
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    return 1 < len(values) == len(tensors) and all(
+        tensor.ndim >= expected.ndim for tensor in tensors
+    )
 
 
 def _of_shape(
@@ -146,12 +148,12 @@ def _of_size(
 
 def _lost(expected: Tensor, yours: Tensor, name: str, named: list[str], missing: list[str]) -> Turn:
     """Say which axes a result lost, and if possible how."""
-    what = " and ".join(missing)
+    lost = " and ".join(missing)
     if len(missing) > 1 or expected.size(named.index(missing[0])) == 1:
         single = len(missing) == 1
         why = f"The axes of `{name}` are ({', '.join(named)}): one of size 1 is an axis, too."
-        return Turn(f"{'an axis' if single else 'axes'} missing: {what}", why)
-    dim = named.index(what)
+        return Turn(f"{'an axis' if single else 'axes'} missing: {lost}", why)
+    dim = named.index(lost)
     if expected.is_floating_point():
         for did, reduced in (
             ("summed", expected.sum(dim)),
@@ -159,12 +161,12 @@ def _lost(expected: Tensor, yours: Tensor, name: str, named: list[str], missing:
             ("the maximum of", expected.amax(dim)),
         ):
             if same(reduced, yours):
-                words = f"{what} {did}" if not did.endswith("of") else f"the maximum over {what}"
-                return Turn(f"{words} too much", f"`{name}` keeps its axis {what}.")
+                words = f"{lost} {did}" if not did.endswith("of") else f"the maximum over {lost}"
+                return Turn(f"{words} too much", f"`{name}` keeps its axis {lost}.")
     for which, index in (("first", 0), ("last", -1)):
         if same(expected.select(dim, index), yours):
-            return Turn(f"the {which} {what} alone", f"`{name}` keeps its axis {what}, all of it.")
-    return Turn(f"an axis missing: {what}", f"The axes of `{name}` are ({', '.join(named)}).")
+            return Turn(f"the {which} {lost} alone", f"`{name}` keeps its axis {lost}, all of it.")
+    return Turn(f"an axis missing: {lost}", f"The axes of `{name}` are ({', '.join(named)}).")
 
 
 def _take(counted: Counter, size: int) -> bool:

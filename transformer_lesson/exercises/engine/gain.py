@@ -21,7 +21,7 @@ def gain_figure() -> Figure:
         warnings.warn(f"Progress could not be read: {error}", stacklevel=3)
         predicted = {}
     rows = by_topic(predicted)
-    if not any(asked for pair in rows.values() for _, asked in pair):
+    if not any(n_asked for pair in rows.values() for _, n_asked in pair):
         return _example(rows)
     (was, of), (now, of_now) = rows["the ten asked twice"]
     if of and of_now:

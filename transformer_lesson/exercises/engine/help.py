@@ -1,6 +1,6 @@
 """Help without the solution: cause, nudge, example, one hint and the heading to read again.
 
-For whoever helps a learner and should not spoil: an assistant, a feedback file. `help_with` turns a
+For helpers that should not spoil the exercise: an assistant, a feedback file. `help_with` turns a
 report of any check into it. What a lesson says on request, folded, may show a line of the solution,
 above all a last hint; here such a line is left out, whether its text or its syntax tree gives it
 away.
@@ -66,12 +66,12 @@ def help_with(report: Report, number: int = 1) -> Help:
     if report.status in ("passed", "imported"):
         return Help(name, report.status, None, "", "", "", *heading)
     example = report.message.removeprefix(report.nudge).lstrip("\n")
-    said = [without_solution(name, text) for text in (report.nudge, example)]
-    return Help(name, report.status, report.mistake, *said, hint_of(name, number), *heading)
+    texts = [without_solution(name, text) for text in (report.nudge, example)]
+    return Help(name, report.status, report.mistake, *texts, hint_of(name, number), *heading)
 
 
 def hint_of(name: str, number: int) -> str:
-    """Return a hint, such as "Hint 2 of 3: …", without what stands in the solution.
+    """Return a hint, such as "Hint 2 of 3: …", without what is in the solution.
 
     Raises:
         ValueError: there is no exercise of that name, or the number is below 1.
@@ -93,7 +93,7 @@ def heading_of(name: str) -> tuple[str, str]:
         ValueError: there is no exercise of that name.
     """
     lesson = LESSON_OF[find(name).name]
-    deeper = [one.file for one in DEEPER.values() if name in one.exercises]
+    deeper = [notebook.file for notebook in DEEPER.values() if name in notebook.exercises]
     file = (*deeper, LESSONS[lesson].file)[0]
     return _heading(name, file), file
 

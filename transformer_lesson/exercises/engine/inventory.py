@@ -94,7 +94,9 @@ def given(predicted: Mapping[str, Any], when: str) -> dict[str, Choice | None]:
     for item in asked(when):
         entry = predicted.get(f"{when}.{item.id}")
         if isinstance(entry, dict) and "chose" in entry:
-            options: dict[str | None, Choice | None] = {one.text: one for one in item.options}
+            options: dict[str | None, Choice | None] = {
+                choice.text: choice for choice in item.options
+            }
             options[None] = None
             if isinstance(entry["chose"], str | None) and entry["chose"] in options:
                 answers[item.id] = options[entry["chose"]]

@@ -42,7 +42,9 @@ class _Watch(TorchFunctionMode):
     origin: Origin | None = None
 
     def __torch_function__(self, function, types, arguments=(), options=None) -> Any:
-        before = [one.clone() if isinstance(one, Tensor) else one for one in arguments]
+        before = [
+            argument.clone() if isinstance(argument, Tensor) else argument for argument in arguments
+        ]
         result = function(*arguments, **(options or {}))
         if self.origin is None and has_nan(result):
             name = getattr(function, "__name__", "").strip("_")
@@ -59,7 +61,11 @@ def has_nan(value: Any) -> bool:
 
 def _cause(name: str, arguments: list, options: dict) -> str:
     """Return why an operation gives a NaN; "" if its numbers do not tell."""
-    numbers = [torch.as_tensor(one) for one in arguments if isinstance(one, Tensor | int | float)]
+    numbers = [
+        torch.as_tensor(argument)
+        for argument in arguments
+        if isinstance(argument, Tensor | int | float)
+    ]
     if not numbers or any(map(has_nan, numbers)):
         return ""
     first = numbers[0]
@@ -76,7 +82,7 @@ def _cause(name: str, arguments: list, options: dict) -> str:
     if len(numbers) < 2 or name not in PAIRS:
         return "the mean of nothing" if name in ("mean", "var", "std") else ""
     one, other = torch.broadcast_tensors(*numbers[:2])
-    return next((words for words, found in PAIRS[name] if bool(found(one, other).any())), "")
+    return next((words for words, applies in PAIRS[name] if bool(applies(one, other).any())), "")
 
 
 PAIRS: dict[str, list] = {

@@ -109,7 +109,7 @@ def in_dtype_of_inputs(function: Callable) -> Callable:
 def _flat(values: Any) -> list[Tensor]:
     """Return all tensors in a value, including those in lists and tuples."""
     if isinstance(values, tuple | list):
-        return [one for value in values for one in _flat(value)]
+        return [tensor for value in values for tensor in _flat(value)]
     return [values] if isinstance(values, Tensor) else []
 
 

@@ -37,10 +37,10 @@ class Progress:
 
     def __repr__(self) -> str:
         rows = [
-            f"{'✓' if one.done else ' '} {one.lesson[:2]} {one.title:28}"
-            f"checks {one.passed:2} of {one.checks:2}   "
-            f"predictions {one.predicted:2} of {one.questions:2}, {one.right} right"
-            for one in self.lessons
+            f"{'✓' if lesson.done else ' '} {lesson.lesson[:2]} {lesson.title:28}"
+            f"checks {lesson.passed:2} of {lesson.checks:2}   "
+            f"predictions {lesson.predicted:2} of {lesson.questions:2}, {lesson.right} right"
+            for lesson in self.lessons
         ]
         return "\n".join([*rows, self.place])
 
@@ -75,22 +75,27 @@ def progress() -> Progress:
 def _counted(name: str, title: str, exercises: Collection[str], state: dict) -> LessonProgress:
     """Return what of a notebook's exercises and predictions a learner has done."""
     questions = [question for question in load_questions() if question.startswith(f"{name}.")]
-    predictions = [state["predicted"][one] for one in questions if one in state["predicted"]]
-    passed = sum(one in state["passed"] for one in exercises)
+    predictions = [
+        state["predicted"][question] for question in questions if question in state["predicted"]
+    ]
+    passed = sum(exercise in state["passed"] for exercise in exercises)
     right = sum(answer.get("right") is True for answer in predictions)
     counts = passed, len(exercises), right, len(predictions), len(questions)
     return LessonProgress(name, title, *counts)
 
 
-def _row(one: LessonProgress) -> str:
-    title = f"{one.lesson[:2]} {html.escape(one.title)}"
-    sign = '<span title="done">✓</span>' if one.done else ""
-    passed, predicted = f"{one.passed} of {one.checks}", f"{one.predicted} of {one.questions}"
+def _row(lesson: LessonProgress) -> str:
+    title = f"{lesson.lesson[:2]} {html.escape(lesson.title)}"
+    sign = '<span title="done">✓</span>' if lesson.done else ""
+    passed, predicted = (
+        f"{lesson.passed} of {lesson.checks}",
+        f"{lesson.predicted} of {lesson.questions}",
+    )
     cells = [
         sign,
         title,
-        _bar(one.passed, one.checks, GREEN) + passed if one.checks else "",
-        _bar(one.predicted, one.questions, BLUE) + f"{predicted}, {one.right} right",
+        _bar(lesson.passed, lesson.checks, GREEN) + passed if lesson.checks else "",
+        _bar(lesson.predicted, lesson.questions, BLUE) + f"{predicted}, {lesson.right} right",
     ]
     return _line("td", cells)
 

@@ -50,12 +50,14 @@ class Card(anywidget.AnyWidget):
     note = traitlets.Unicode().tag(sync=True)
     end = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, asked: Sequence[tuple[str, Question | Item]], verb: str, tells: bool):
+    def __init__(self, entries: Sequence[tuple[str, Question | Item]], verb: str, tells: bool):
         seed = learners_seed()
-        self.options = [shuffled(question.options, name, seed) for name, question in asked]
+        self.options = [shuffled(question.options, name, seed) for name, question in entries]
         questions = [
             {"text": self.ask(number, question), "options": list(map(self.offer, options))}
-            for number, ((_, question), options) in enumerate(zip(asked, self.options, strict=True))
+            for number, ((_, question), options) in enumerate(
+                zip(entries, self.options, strict=True)
+            )
         ]
         super().__init__(questions=questions, verb=verb, tells=tells)
 
@@ -78,7 +80,7 @@ class Card(anywidget.AnyWidget):
             for number in range(len(change.old), len(change.new)):
                 place = change.new[number]
                 self.take(number, None if place == UNKNOWN else self.options[number][place])
-        self.note = "".join(f"<p>{to_html(str(one.message))}</p>" for one in warned)
+        self.note = "".join(f"<p>{to_html(str(warning.message))}</p>" for warning in warned)
 
     def _repr_mimebundle_(self, **kwargs) -> tuple[dict, dict]:
         """The widget, plus its questions for viewers without a kernel."""

@@ -162,9 +162,9 @@ def global_names(source: str) -> list[str]:
     names, tables = set(), [symtable.symtable(source, "cell", "exec")]
     while tables:
         table = tables.pop()
-        names |= {one.get_name() for one in table.get_symbols() if one.is_global()}
+        names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()}
         if table.get_type() == "module":
-            names |= {one.get_name() for one in table.get_symbols() if one.is_referenced()}
+            names |= {symbol.get_name() for symbol in table.get_symbols() if symbol.is_referenced()}
         tables += table.get_children()
     return sorted(names)
 

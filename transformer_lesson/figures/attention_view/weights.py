@@ -71,19 +71,23 @@ LISTS = {  # of transformers' outputs: the name of the part
 def _recorded(attention, name_of_list: str) -> dict[str, dict[int, Tensor]]:
     """Return the weights by part and layer number, in the order the model ran."""
     if isinstance(attention, Mapping) and not LISTS.keys() & attention.keys():
-        found: dict[str, dict[int, Tensor]] = {}
+        layers: dict[str, dict[int, Tensor]] = {}
         for name, weights in attention.items():
             if match := RECORDED_NAME.fullmatch(str(name)):
                 part = "cross" if match[3] == "cross" else match[1]
-                found.setdefault(part, {})[int(match[2])] = _tensor(weights)
-        if not found:
+                layers.setdefault(part, {})[int(match[2])] = _tensor(weights)
+        if not layers:
             names = printable(", ".join(map(str, attention)), 60) or "nothing"
             library = "of a model of transformers pass an output with output_attentions=True"
             raise ValueError(f"attention holds no weights, but {names}: {HOW}; {library}.")
-        return found
+        return layers
     lists = {part: _field(attention, name) for name, part in LISTS.items()}
-    if found := {part: _layers(one) for part, one in lists.items() if one is not None and len(one)}:
-        return found
+    if layers := {
+        part: _layers(entries)
+        for part, entries in lists.items()
+        if entries is not None and len(entries)
+    }:
+        return layers
     if any(_has(attention, name) for name in LISTS):  # None, or an empty tuple
         raise ValueError(f"attention is an output without attentions: {EAGER}")
     return {name_of_list: _layers(attention)}
@@ -107,11 +111,11 @@ def _layers(attention) -> dict[int, Tensor]:
             "give an output of transformers or a list with a tensor (batch, head, query, key) for "
             "each layer."
         )
-    if len(attention) == 0 or any(one is None for one in attention):
+    if len(attention) == 0 or any(entry is None for entry in attention):
         raise ValueError(
             f"attention holds {len(attention)} layers, and some hold no weights: {EAGER}"
         )
-    if any(isinstance(one, list | tuple) for one in attention):
+    if any(isinstance(entry, list | tuple) for entry in attention):
         raise ValueError(
             "attention has a list for each step, as generate returns it: call the model once, with "
             "the whole text, and pass what that returns."

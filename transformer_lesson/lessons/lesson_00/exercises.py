@@ -68,27 +68,27 @@ TOLD = 12  # words of such a loop
 
 
 def _until_it_ends(answer, next_word, source):
-    """Return what an answer returns; if its loop does not end, the first words that it was told."""
-    told = []
+    """Return what an answer returns; if its loop does not end, the first words that it got."""
+    words = []
 
     def asked(source, written) -> str:
         """Return the next word, and keep it."""
-        if len(told) == CALLS:
+        if len(words) == CALLS:
             raise Endless
-        told.append(_Word(next_word(source, written)))
-        return told[-1]
+        words.append(_Word(next_word(source, written)))
+        return words[-1]
 
     asked.__qualname__ = "next_word"  # as errors call it
     try:
         return _plain(answer(asked, source))
     except Endless:
-        return [*_plain(told[:TOLD]), "…"]
+        return [*_plain(words[:TOLD]), "…"]
 
 
 def _plain(result):
     """Return a result with words of Python's own kind, and a text without spaces at its end."""
     if isinstance(result, list | tuple):
-        return [str(one) if isinstance(one, _Word) else one for one in result]
+        return [str(item) if isinstance(item, _Word) else item for item in result]
     return str(result).strip() if isinstance(result, str) else result
 
 
@@ -147,7 +147,7 @@ def write_translation(next_word, source):
 
 def _asked(next_word, source, written):
     """Return the next word."""
-    told = choose(written, one_behind=written[:-1], nothing_told=[], newest_only=written[-1:])
-    told = choose(told, text_told=" ".join(written))
-    first, second = choose((source, told), exchanged=(told, source))
+    prefix = choose(written, one_behind=written[:-1], nothing_told=[], newest_only=written[-1:])
+    prefix = choose(prefix, text_told=" ".join(written))
+    first, second = choose((source, prefix), exchanged=(prefix, source))
     return next_word(first, second)

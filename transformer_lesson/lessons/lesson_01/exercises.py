@@ -158,10 +158,10 @@ def _merged_with_gaps(pieces, pair):
 
 
 def _merged_and_kept(pieces, pair):
-    """Return pieces with a pair merged wherever it stands, and its right-hand piece once more."""
+    """Return pieces with a pair merged wherever it occurs, and its right-hand piece once more."""
     joined = "".join(pair)
-    kept = [joined if (*pieces[i : i + 2],) == pair else one for i, one in enumerate(pieces)]
-    return choose(kept, last_piece_lost=kept[:-1])
+    merged = [joined if (*pieces[i : i + 2],) == pair else piece for i, piece in enumerate(pieces)]
+    return choose(merged, last_piece_lost=merged[:-1])
 
 
 def _fitting(word, merges):
@@ -198,7 +198,7 @@ def _train_byte_pairs_inputs(draw: Draw) -> tuple:
         a, b, c, _ = letters
         most = int(draw.integers("", 5, 9))
         return {a + b: most + 3, b + c: most, a + b + c: 1}, n_merges
-    if draw.number == 6:  # of equally frequent pairs, the first one stands in rarer words
+    if draw.number == 6:  # of equally frequent pairs, the first one occurs in rarer words
         a, b, c, d = letters
         return {a + b: 1, c + d: 3, a + b + d: 2, "␣" + a: 4}, n_merges
     if draw.number == 7:  # the pair of two equal letters occurs in two places, which overlap
@@ -338,14 +338,14 @@ def nearest_neighbors(vectors):
         absolute=alike.abs(),
         farthest=-alike,
     )
-    own = torch.eye(len(vectors), dtype=torch.bool)
-    others = choose(
-        alike.masked_fill(own, -math.inf),
+    itself = torch.eye(len(vectors), dtype=torch.bool)
+    to_others = choose(
+        alike.masked_fill(itself, -math.inf),
         itself=alike,
-        zero_for_itself=alike.masked_fill(own, 0.0),
+        zero_for_itself=alike.masked_fill(itself, 0.0),
         own_place_cut_out=_without_diagonal(alike),
     )
-    return choose(others.argmax(dim=-1), cosines=others.amax(dim=-1))
+    return choose(to_others.argmax(dim=-1), cosines=to_others.amax(dim=-1))
 
 
 def _without_diagonal(square):

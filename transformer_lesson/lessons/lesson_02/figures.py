@@ -59,16 +59,17 @@ def _clock(axes: Axes, x: int, y: int, angle: float, color: str) -> None:
 def turns(title: str, pairs: Sequence[tuple[int, int]], hands: Mapping[int, float]) -> Figure:
     """Return a row of clocks for each pair of positions: how each hand turns from one to the other.
 
-    A gray hand stands where it starts, a colored one where it ends; the way between is filled.
+    A gray hand is where it starts, a colored one where it ends; the way between is filled.
 
     Args:
         title: the claim that the drawing supports.
         pairs: a first and a later position, one pair for each row.
         hands: radians per position by the number of the hand, one for each column.
     """
-    told = ", ".join(f"{first} to {last}" for first, last in pairs)
+    listed = ", ".join(f"{first} to {last}" for first, last in pairs)
     alt = (
-        f"Clocks. Rows: positions {told}. Columns: hands. Each hand turns equally far in each row."
+        f"Clocks. Rows: positions {listed}. Columns: hands. Each hand turns equally far in each "
+        "row."
     )
     picture, axes = figure(title, alt, width=6.0, height=1.0 + 0.95 * len(pairs))
     axes.set(xlim=(-1.6, len(hands) - 0.4), ylim=(len(pairs) - 0.5, -0.8))

@@ -65,6 +65,6 @@ def examples(pairs: list[Pair], numbers: dict[str, int]) -> Examples:
         for i, word in enumerate(source.split()):
             ids[row, i] = numbers.setdefault(word, len(numbers) + 1)
             if word == "the":
-                found = german[german_of[i]]
-                article[row, i] = ARTICLES.index("der" if found == "den" else found)
+                form = german[german_of[i]]
+                article[row, i] = ARTICLES.index("der" if form == "den" else form)
     return Examples(ids, article)

@@ -64,11 +64,11 @@ def _looks(words: list[str], W_Q: Tensor, W_K: Tensor) -> Tensor:
     return weights[[i for i, word in enumerate(words) if word == "the"]]
 
 
-def _two_matrices(made) -> list[Tensor]:
+def _two_matrices(pair) -> list[Tensor]:
     """Return W_Q and W_K in double precision; say what is wrong with others."""
-    if not isinstance(made, tuple | list) or len(made) != 2:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise Failed("Return two matrices: (W_Q, W_K).")
-    for name, matrix in zip(("W_Q", "W_K"), made, strict=True):
+    for name, matrix in zip(("W_Q", "W_K"), pair, strict=True):
         if not isinstance(matrix, Tensor):
             raise Failed(f"`{name}` must be a torch.Tensor. Yours is {type(matrix).__name__}.")
         if matrix.ndim != 2 or len(matrix) != 7:
@@ -78,12 +78,12 @@ def _two_matrices(made) -> list[Tensor]:
             )
         if not matrix.isfinite().all():
             raise Failed(f"There is a number in `{name}` that is NaN or infinite.")
-    if made[0].size(1) != made[1].size(1):
+    if pair[0].size(1) != pair[1].size(1):
         raise Failed(
-            f"Queries and keys must be of one length. `W_Q` makes {made[0].size(1)} numbers of a "
-            f"word, `W_K` {made[1].size(1)}."
+            f"Queries and keys must be of one length. `W_Q` makes {pair[0].size(1)} numbers of a "
+            f"word, `W_K` {pair[1].size(1)}."
         )
-    return [matrix.detach().double() for matrix in made]
+    return [matrix.detach().double() for matrix in pair]
 
 
 def _own_nouns(words: list[str]) -> dict[int, int]:
@@ -93,9 +93,9 @@ def _own_nouns(words: list[str]) -> dict[int, int]:
 
 
 @breaks("an article that does not look at a noun")
-def _at_a_noun(answer, inputs: tuple, found: Tensor, looks: str) -> str | None:
+def _at_a_noun(answer, inputs: tuple, places: Tensor, looks: str) -> str | None:
     (words,) = inputs
-    for i, j in zip(_own_nouns(words), map(int, found), strict=True):
+    for i, j in zip(_own_nouns(words), map(int, places), strict=True):
         if "torn" not in looks and words[j] not in WORDS["N"]:
             return (
                 f"In “{' '.join(words)}”, “the” at place {i} gives most of its weight to "
@@ -105,19 +105,19 @@ def _at_a_noun(answer, inputs: tuple, found: Tensor, looks: str) -> str | None:
 
 
 @breaks("an article that finds the other noun")
-def _at_its_own(answer, inputs: tuple, found: Tensor, looks: str) -> str | None:
+def _at_its_own(answer, inputs: tuple, places: Tensor, looks: str) -> str | None:
     (words,) = inputs
-    for (i, own), j in zip(_own_nouns(words).items(), map(int, found), strict=True):
-        if "torn" not in looks and words[j] in WORDS["N"] and j != own:
+    for (i, noun), j in zip(_own_nouns(words).items(), map(int, places), strict=True):
+        if "torn" not in looks and words[j] in WORDS["N"] and j != noun:
             return (
                 f"In “{' '.join(words)}”, “the” at place {i} gives most of its weight to "
-                f"“{words[j]}”, at place {j}, and its own noun is at place {own}."
+                f"“{words[j]}”, at place {j}, and its own noun is at place {noun}."
             )
     return None
 
 
 @breaks("an article torn between words")
-def _not_torn(answer, inputs: tuple, found: Tensor, looks: str) -> str | None:
+def _not_torn(answer, inputs: tuple, places: Tensor, looks: str) -> str | None:
     (words,) = inputs
     if "torn" not in looks:
         return None
@@ -254,7 +254,7 @@ def _rows_sum_to_one(answer, inputs: tuple, output: Tensor, weights: Tensor) -> 
 
 def _from_to(numbers: Tensor) -> str:
     """Return the range of numbers, or the one number that all of them are."""
-    least, most = (f"{one:.4g}" for one in (numbers.min(), numbers.max()))
+    least, most = (f"{number:.4g}" for number in (numbers.min(), numbers.max()))
     return least if least == most else f"between {least} and {most}"
 
 

@@ -17,11 +17,11 @@ def hands(title: str, words: Sequence[str], codes, turned: tuple[int, int]) -> F
         turned: two places; an arrow named R leads from the hand of one to that of the other.
     """
     tips = as_array(codes)
-    told = ", ".join(
+    listed = ", ".join(
         f"{i} {word} ({x:.2f}, {y:.2f})"
         for i, (word, (x, y)) in enumerate(zip(words, tips, strict=True))
     )
-    picture, axes = figure(title, f"{title}. Tips of the hands: {told}.", width=4.6, height=3.6)
+    picture, axes = figure(title, f"{title}. Tips of the hands: {listed}.", width=4.6, height=3.6)
     for i, (word, (x, y)) in enumerate(zip(words, tips, strict=True)):
         color = COLORS[1] if word == "the" else COLORS[0]
         axes.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "-|>", "color": color, "lw": 2})
@@ -47,11 +47,11 @@ def runs(
         title: the claim that the figure supports.
         shares: of right answers in each run, by variant, from top to bottom.
         lines: marked shares, by name.
-        reached: the share from which a run counts as learned; their number stands at the right.
+        reached: the share from which a run counts as learned; their number is at the right.
     """
-    told = [f"{name}: {min(row):.2f} to {max(row):.2f}" for name, row in shares.items()]
+    ranges = [f"{name}: {min(row):.2f} to {max(row):.2f}" for name, row in shares.items()]
     height = 1.4 + 0.45 * len(shares)
-    picture, axes = figure(title, f"{title}. {'; '.join(told)}.", width=7, height=height)
+    picture, axes = figure(title, f"{title}. {'; '.join(ranges)}.", width=7, height=height)
     for y, row in enumerate(shares.values()):
         # side by side where they are equal
         heights = [y + 0.5 * (i / max(1, len(row) - 1) - 0.5) for i in range(len(row))]

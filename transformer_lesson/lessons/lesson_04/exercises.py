@@ -44,9 +44,10 @@ def _role_inputs(draw: Draw) -> tuple:
 def _handed(answer, sentence, n_places):
     """Let a head read a sentence; return what it hands each word, and where words look.
 
-    A head that keeps its promise, however loudly, gives just 0 and 1. What another one hands over
-    is told as if each word looked only at its favorites, so that loudness is a thing of its own;
-    the first and the last word, at whose side nothing stands, count if all others are right.
+    A head that keeps its promise, however loudly, gives just 0 and 1. What any other head
+    hands over is described as if each word looked only at its favorites, so that loudness is
+    judged separately; the first and the last word, which lack a neighbor, count if all others are
+    right.
     """
     x = word_vectors(sentence, n_places).double()
     W_Q, W_K, W_V = _matrices(answer(n_places), x.size(1), n_places)
@@ -57,22 +58,22 @@ def _handed(answer, sentence, n_places):
         return wanted, "at one word"
     highest = weights.amax(-1, keepdim=True)
     favorites = weights.isclose(highest, rtol=0.02).double()
-    told = (favorites / favorites.sum(-1, keepdim=True)) @ values
+    described = (favorites / favorites.sum(-1, keepdim=True)) @ values
     steps = torch.tensor([-0.1, 0.1, 0.8, 1.2], dtype=torch.float64)
-    told = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0])[torch.bucketize(told, steps)]
-    if not torch.equal(told[1:-1], wanted[1:-1]):
-        told[0] = told[-1] = 0.0
+    described = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0])[torch.bucketize(described, steps)]
+    if not torch.equal(described[1:-1], wanted[1:-1]):
+        described[0] = described[-1] = 0.0
     if (favorites.sum(-1)[1:-1] > 1).any():
-        return told, "at several words alike"
-    return told, "at one word, faintly" if highest[1:-1].min() < 0.7 else "at one word"
+        return described, "at several words alike"
+    return described, "at one word, faintly" if highest[1:-1].min() < 0.7 else "at one word"
 
 
-def _matrices(made, d_model: int, n_places: int) -> list[Tensor]:
+def _matrices(answered, d_model: int, n_places: int) -> list[Tensor]:
     """Return three matrices in double precision, W_V as a vector; say what is wrong with others."""
-    if not isinstance(made, tuple | list) or len(made) != 3:
+    if not isinstance(answered, tuple | list) or len(answered) != 3:
         raise Failed("Return three matrices: (W_Q, W_K, W_V).")
-    found = []
-    for name, matrix in zip(("W_Q", "W_K", "W_V"), made, strict=True):
+    matrices = []
+    for name, matrix in zip(("W_Q", "W_K", "W_V"), answered, strict=True):
         if not isinstance(matrix, Tensor):
             raise Failed(f"`{name}` must be a torch.Tensor. Yours is {type(matrix).__name__}.")
         if name == "W_V" and matrix.ndim == 1:
@@ -84,18 +85,18 @@ def _matrices(made, d_model: int, n_places: int) -> list[Tensor]:
             )
         if not matrix.isfinite().all():
             raise Failed(f"There is a number in `{name}` that is NaN or infinite.")
-        found.append(matrix.detach().double())
-    if found[0].size(1) != found[1].size(1):
+        matrices.append(matrix.detach().double())
+    if matrices[0].size(1) != matrices[1].size(1):
         raise Failed(
-            f"Queries and keys must be of one length. `W_Q` makes {found[0].size(1)} numbers of a "
-            f"word, `W_K` {found[1].size(1)}."
+            f"Queries and keys must be of one length. `W_Q` makes {matrices[0].size(1)} numbers "
+            f"of a word, `W_K` {matrices[1].size(1)}."
         )
-    if found[2].size(1) != 1:
+    if matrices[2].size(1) != 1:
         raise Failed(
             "A word is to be handed one number, so `W_V` has one column. "
-            f"Yours has {found[2].size(1)}."
+            f"Yours has {matrices[2].size(1)}."
         )
-    return [*found[:2], found[2][:, 0]]
+    return [*matrices[:2], matrices[2][:, 0]]
 
 
 @exercise(
@@ -319,13 +320,13 @@ def multi_head_attention(x, W_Q, W_K, W_V, W_O, n_heads, mask=None):
     """Return Concat(head_1, ..., head_h) W_O."""
     n_heads = choose(n_heads, single_head=1)
     share = torch.arange(x.size(-1)) // (x.size(-1) // n_heads)  # whose head's a number is
-    own = share[:, None] == share
+    same_head = share[:, None] == share
     W_Q, W_K, W_V = choose(
         (W_Q, W_K, W_V),
         transposed_weights=(W_Q.T, W_K.T, W_V.T),
         keys_made_like_queries=(W_Q, W_Q, W_V),
         keys_and_values_exchanged=(W_Q, W_V, W_K),
-        split_before_projecting=(W_Q * own, W_K * own, W_V * own),
+        split_before_projecting=(W_Q * same_head, W_K * same_head, W_V * same_head),
     )
     W_O = choose(W_O, transposed_weights=W_O.T, last_one_transposed=W_O.T)
     Q = _heads(choose(x @ W_Q, queries_not_projected=x), n_heads)

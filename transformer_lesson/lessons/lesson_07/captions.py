@@ -39,8 +39,8 @@ class Captioner(EncoderDecoderTransformer):
     def __init__(self, d_model: int = 48, n_heads: int = 4, n_layers: int = 1, seed: int = 0):
         torch.manual_seed(seed)
         sizes = {"d_model": d_model, "n_heads": n_heads, "n_layers": n_layers, "dropout": 0.0}
-        rest = {"d_ff": 4 * d_model, "max_len": MOST_TOKENS, "pad_id": TOKENIZER.pad_id}
-        super().__init__(ModelConfig(TOKENIZER.vocab_size, **sizes, **rest))
+        other_sizes = {"d_ff": 4 * d_model, "max_len": MOST_TOKENS, "pad_id": TOKENIZER.pad_id}
+        super().__init__(ModelConfig(TOKENIZER.vocab_size, **sizes, **other_sizes))
         self.source_embedding = nn.Linear(PATCH * PATCH, d_model)
         self.positions = nn.Parameter(0.02 * torch.randn(N_PATCHES, d_model))
 
@@ -68,7 +68,7 @@ class CaptionBatches(EndlessBatches):
     def __init__(self, drawings: Drawings, batch_size: int = 64, seed: int = 0):
         super().__init__(batch_size, seed)
         self.pictures = drawings.pictures
-        encoded = [TOKENIZER.encode(str(one), add_special=True) for one in drawings.scenes]
+        encoded = [TOKENIZER.encode(str(scene), add_special=True) for scene in drawings.scenes]
         self.ids = pad_batch(encoded, TOKENIZER.pad_id)
 
     def _choices(self, generator: random.Random) -> Iterator[list[int]]:
@@ -139,8 +139,8 @@ def noun_shares(model: Captioner, drawings: Drawings) -> Float[Tensor, "3"]:
     rows, seen_by_word = [], looks(model, drawings)
     for scene, seen, where in zip(drawings.scenes, seen_by_word, drawings.where, strict=True):
         for place, word in enumerate((2, 5 + len(scene.relation.split()))):  # the two nouns
-            own, other = where[place], where[1 - place] & ~where[place]
-            rows.append([seen[word][own].sum(), seen[word][other].sum(), own.float().mean()])
+            named, other = where[place], where[1 - place] & ~where[place]
+            rows.append([seen[word][named].sum(), seen[word][other].sum(), named.float().mean()])
     return torch.tensor(rows).mean(dim=0)
 
 

@@ -84,12 +84,12 @@ def causal_mask(n):
 def _cross_inputs(draw: Draw) -> tuple:
     """Masks of every kind, or none; as many source as target tokens; one head; one source token.
 
-    With as many source as target tokens and a mask, all shapes fit whoever asks whom.
+    With as many source as target tokens and a mask, all shapes fit whichever side asks.
     """
     if draw.number in (1, 6):
         draw.sizes["source"] = draw.size("target", 2)
-    one = ({}, {}, {"batch": 1}, {"target": 1}, {"source": 1}, {"head": 1}, {})
-    draw.sizes |= one[draw.number]
+    fixed_sizes = ({}, {}, {"batch": 1}, {"target": 1}, {"source": 1}, {"head": 1}, {})
+    draw.sizes |= fixed_sizes[draw.number]
     d_model = draw.sizes["d_model"] = draw.size("head") * draw.size("d_head")
     y, memory = draw.normal("batch target d_model"), draw.normal("batch source d_model")
     matrices = [draw.normal("d_model d_model") / d_model**0.5 for _ in range(4)]
@@ -154,7 +154,7 @@ def cross_attention(y, memory, W_Q, W_K, W_V, W_O, n_heads, mask=None):
 
 def _forward_inputs(draw: Draw) -> tuple:
     """With padding and without, one sentence, one token, one block; two sentences of one length."""
-    if draw.number == 6:  # all shapes fit whoever asks whom
+    if draw.number == 6:  # all shapes fit whichever side asks
         draw.sizes["source"] = draw.size("target", 3)
     draw.sizes |= ({}, {}, {"batch": 1}, {}, {"source": 1}, {"target": 1}, {})[draw.number]
     weights = random_layers.weights(draw)
@@ -175,8 +175,8 @@ def _placed(ids, table):
 
 def _through(y, memory, block, n_heads, causal, real):
     """Return what a block makes of y and memory."""
-    own, crossed = block.self_attention, block.cross_attention
-    crossed = choose(crossed, same_matrices=own)
+    from_self, crossed = block.self_attention, block.cross_attention
+    crossed = choose(crossed, same_matrices=from_self)
     first, second, third = block.norms
     norms = choose(
         block.norms, one_norm=(first, first, first), second_norm_twice=(first, second, second)
@@ -188,7 +188,7 @@ def _through(y, memory, block, n_heads, causal, real):
         no_last_residual=(1, 1, 0),
     )
     sublayers = [
-        lambda h: multi_head_attention(h, *own, n_heads, causal),
+        lambda h: multi_head_attention(h, *from_self, n_heads, causal),
         lambda h: attention.cross_attention(h, memory, *crossed, n_heads, real),
         lambda h: feed_forward(h, *block.feed_forward),
     ]
@@ -226,8 +226,8 @@ def decoder_forward(target_ids, memory, source_ids, weights):
     of_target = masks.padding_mask(target_ids, weights.pad_id)
     real = choose(real, no_padding_mask=None, padding_inverted=~real, padding_of_target=of_target)
     causal, real = choose((causal, real), masks_swapped=(real, causal))
-    kept = memory * (source_ids != weights.pad_id)[:, :, None]
-    memory, real = choose((memory, real), padding_zeroed=(kept, None))
+    real_memory = memory * (source_ids != weights.pad_id)[:, :, None]
+    memory, real = choose((memory, real), padding_zeroed=(real_memory, None))
     n_heads = choose(weights.n_heads, single_head=1)
     y = _placed(target_ids, table)
     last = weights.decoder[-1:]

@@ -40,7 +40,7 @@ def trained(drawings: Drawings, seed: int) -> captions.Captioner:
 
 
 def _says_triangle(model: captions.Captioner, beginning: str, thing: str) -> float:
-    """Return the share of *triangle* after a beginning, where such a thing stands first."""
+    """Return the share of *triangle* after a beginning, where such a thing comes first."""
     pictures = draw(200, seed=7, scenes=beginning_with(thing)).pictures
     return round(captions.next_word(model, beginning, pictures)["triangle"], 3)
 
@@ -53,18 +53,22 @@ def main() -> None:
     stored = {"n_test": N_TEST, "seeds": []}
     for seed in SEEDS:
         model, control = trained(some, seed), trained(all_of_them, seed)
-        one = {kind: captions.count_right(model, test) for kind, test in tests.items()}
-        one["control"] = {kind: captions.count_right(control, tests[kind]) for kind in tests}
-        one["said"] = dict(captions.said_of("small triangle", model, tests["never"]).most_common())
+        results = {kind: captions.count_right(model, test) for kind, test in tests.items()}
+        results["control"] = {kind: captions.count_right(control, tests[kind]) for kind in tests}
+        results["said"] = dict(
+            captions.said_of("small triangle", model, tests["never"]).most_common()
+        )
         shares = captions.noun_shares(model, tests["known"]).tolist()
         names = ("on the shape they name", "on the other shape", "if it were even")
-        one["nouns"] = {name: round(share, 3) for name, share in zip(names, shares, strict=True)}
-        one["triangle after"] = {
+        results["nouns"] = {
+            name: round(share, 3) for name, share in zip(names, shares, strict=True)
+        }
+        results["triangle after"] = {
             f"a {word}": {thing: _says_triangle(model, f"a {word}", thing) for thing in THINGS}
             for word in RADII
         }
-        print(one, flush=True)
-        stored["seeds"].append(one)
+        print(results, flush=True)
+        stored["seeds"].append(results)
     STORED.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 

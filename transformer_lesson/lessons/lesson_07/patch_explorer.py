@@ -31,5 +31,5 @@ class PatchExplorer(PageExplorable):
         digits = draw_digits(100, seed=1)
         first = [digits.labels.tolist().index(digit) for digit in range(CLASSES)]
         tenths = (10 * digits.pictures[first]).round() / 10
-        pictures = [[[round(x, 1) for x in row] for row in one] for one in tenths.tolist()]
+        pictures = [[[round(x, 1) for x in row] for row in picture] for picture in tenths.tolist()]
         super().__init__(pictures=pictures, **values)

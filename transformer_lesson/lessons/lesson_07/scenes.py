@@ -76,10 +76,10 @@ def _ink(
     def between(low: float, high: float, *shape: int) -> Tensor:
         return low + (high - low) * torch.rand(len(things), *shape, generator=generator)
 
-    outlines = {one: _outline(one.split()[1]) * RADII[one.split()[0]] for one in THINGS}
+    outlines = {thing: _outline(thing.split()[1]) * RADII[thing.split()[0]] for thing in THINGS}
     turn = between(-0.15, 0.15)
     turned = torch.stack([turn.cos(), -turn.sin(), turn.sin(), turn.cos()], dim=-1)
-    points = torch.stack([outlines[one] for one in things]) @ turned.reshape(-1, 2, 2)
+    points = torch.stack([outlines[thing] for thing in things]) @ turned.reshape(-1, 2, 2)
     points = points * between(0.9, 1.1, 1, 1) + between(-0.2, 0.2, 12, 2) + centers[:, None]
     lines = torch.stack([points, points.roll(-1, 1)], dim=2)  # (n, 12, from and to, x and y)
     parts = zip(lines.split(64), between(0.5, 0.9, 1).split(64), strict=True)  # faster in parts
@@ -104,5 +104,5 @@ def draw(n: int, seed: int, scenes: Sequence[Scene] = SCENES) -> Drawings:
         centers = middle + jitter * torch.tensor([1.2, 5.0])
         centers = torch.where(beside[:, None], centers, centers.flip(1))  # (n, 2), x and y
         ink.append(_ink([scene[2 * place] for scene in chosen], centers, generator))
-    where = torch.stack([patches(one, PATCH).sum(-1) > 0.5 for one in ink], dim=1)
+    where = torch.stack([patches(layer, PATCH).sum(-1) > 0.5 for layer in ink], dim=1)
     return Drawings(noisy(torch.maximum(*ink), 0.05, generator), chosen, where)

@@ -32,13 +32,13 @@ def sentences(n: int, seed: int) -> tuple[list[Begun], list[Begun]]:
         n: number of sentences, all different.
         seed: of the random sentences.
     """
-    draw, found = Random(seed), {}
-    while len(found) < n:
-        two, one = draw.choice(TWO_PARTS), draw.choice(ONE_PART)
-        clause = random_clause(draw, [two])
-        pair = _begun(clause, two), _begun(clause, one)
-        found[pair[0].english] = pair
-    return tuple(map(list, zip(*found.values(), strict=True)))
+    draw, pairs = Random(seed), {}
+    while len(pairs) < n:
+        two_parts, one_part = draw.choice(TWO_PARTS), draw.choice(ONE_PART)
+        clause = random_clause(draw, [two_parts])
+        pair = _begun(clause, two_parts), _begun(clause, one_part)
+        pairs[pair[0].english] = pair
+    return tuple(map(list, zip(*pairs.values(), strict=True)))
 
 
 def with_another_verb(begun: list[Begun], seed: int) -> list[Begun]:
@@ -54,14 +54,16 @@ def with_another_verb(begun: list[Begun], seed: int) -> list[Begun]:
         halves_of.setdefault(verb.german, set()).add(verb.particle)
         plurals[verb.german_plural] = verb.german
     changed = []
-    for one in begun:
-        words = one.german.split()
+    for sentence in begun:
+        words = sentence.german.split()
         at = next(i for i, word in enumerate(words) if word in halves_of or word in plurals)
-        other = draw.choice([verb for verb, halves in halves_of.items() if one.due not in halves])
+        other = draw.choice(
+            [verb for verb, halves in halves_of.items() if sentence.due not in halves]
+        )
         if words[at] in plurals:
             other = next(plural for plural, verb in plurals.items() if verb == other)
         words[at] = other
-        changed.append(one._replace(german=" ".join(words)))
+        changed.append(sentence._replace(german=" ".join(words)))
     return changed
 
 
@@ -75,9 +77,9 @@ def most_frequent_by_verb(begun: list[Begun]) -> int:
     """
     singulars = {form: v.german for v in TWO_PARTS for form in (v.german, v.german_plural)}
     halves: dict[str, Counter[str]] = {}
-    for one in begun:
-        verb = next(singulars[word] for word in one.german.split() if word in singulars)
-        halves.setdefault(verb, Counter())[one.due] += 1
+    for sentence in begun:
+        verb = next(singulars[word] for word in sentence.german.split() if word in singulars)
+        halves.setdefault(verb, Counter())[sentence.due] += 1
     return sum(max(of_verb.values()) for of_verb in halves.values())
 
 

@@ -55,7 +55,7 @@ class Reader:
 
 READINGS = ((3, 4, 6, 2), (2, 9, 4, 0), (1, 5, 5, 4), (4, 9, 1, 1), (5, 3, 8, 399), (2, 1, 4, 0))
 """Draw by draw: ids in the prompt, new ids up to `<eos>`, max_new_tokens, the id of `<eos>`."""
-CALLS, TOLD = 60, 12  # calls that show that a loop never ends; how many of them are told
+CALLS, TOLD = 60, 12  # calls that show that a loop never ends; how many of them are shown
 
 
 def _greedy_inputs(draw: Draw) -> tuple:
@@ -77,7 +77,7 @@ def _greedy_inputs(draw: Draw) -> tuple:
 
 def _with_calls(answer, read, prompt, eos_id, max_new_tokens):
     """Return the new ids, and how many ids each call handed over; of an endless loop the first."""
-    handed, told = [], []
+    handed, words = [], []
 
     def read_and_count(ids, kept):
         """Read, and count."""
@@ -85,23 +85,23 @@ def _with_calls(answer, read, prompt, eos_id, max_new_tokens):
             raise Endless
         logits, kept = read(ids, kept)
         handed.append(len(ids))
-        told.append(int(logits.argmax()))
+        words.append(int(logits.argmax()))
         return logits, kept
 
     read_and_count.__qualname__ = "read"  # as errors call it
     try:
         return [answer(read_and_count, prompt, eos_id, max_new_tokens), handed]
     except Endless:
-        return [told[:TOLD], handed[:TOLD]]
+        return [words[:TOLD], handed[:TOLD]]
 
 
 @breaks("another text at each call")
 def _same_text_again(answer, inputs: tuple, ids: list, handed: list) -> str | None:
-    again, _ = answer(*inputs)
-    if again == ids:
+    repeated, _ = answer(*inputs)
+    if repeated == ids:
         return None
     return (
-        f"Called twice with the same arguments, yours writes {ids} and then {again}.\n"
+        f"Called twice with the same arguments, yours writes {ids} and then {repeated}.\n"
         "Greedy takes the likeliest token every time and leaves nothing to chance."
     )
 
@@ -125,7 +125,7 @@ def _only_what_is_new(answer, inputs: tuple, ids: list, handed: list) -> str | N
             f"{(*handed, 0)[0]}; it should hand over all of them."
         )
     if any(number != 1 for number in handed[1:]):
-        call, number = next((i, one) for i, one in enumerate(handed[1:], 2) if one != 1)
+        call, number = next((i, number) for i, number in enumerate(handed[1:], 2) if number != 1)
         return (
             f"Call {call} of `read` hands over {counted(number, 'id')}, and only the newest one "
             "has not been read yet."
@@ -191,8 +191,8 @@ def greedy_decode(read, prompt, eos_id, max_new_tokens):
 def _read_one_by_one(read, ids):
     """Return what is kept after reading ids one after the other."""
     kept = None
-    for one in ids:
-        _, kept = read([one], kept)
+    for token in ids:
+        _, kept = read([token], kept)
     return kept
 
 
@@ -201,14 +201,16 @@ def _filtered(logits, keep):
     keep = choose(
         keep, first_row=keep[:1].expand(keep.shape), every_row=keep.all(0).expand(keep.shape)
     )
-    rest = choose(
+    filler = choose(
         -math.inf,
         zero=0.0,
         minus_1e9=-1e9,
         lowest_number=torch.finfo(logits.dtype).min,
         minus_1e4=-1e4,
     )
-    filtered = choose(torch.where(keep, logits, rest), in_place=logits.masked_fill_(~keep, rest))
+    filtered = choose(
+        torch.where(keep, logits, filler), in_place=logits.masked_fill_(~keep, filler)
+    )
     return choose(
         filtered,
         probabilities=filtered.softmax(-1),
@@ -516,9 +518,12 @@ def beam_search(next_log_probs, bos_id, eos_id, width, max_len):
             break
         ranked = _ranked(next_log_probs, running, width)
         kept = ranked[: _places(width, running, finished)]
-        finished = finished + [one for one in kept if one[0][-1] == eos_id]
-        going_on = [one for one in ranked if one[0][-1] != eos_id]
-        running = choose([one for one in kept if one[0][-1] != eos_id], refilled=going_on[:width])
+        finished = finished + [hypothesis for hypothesis in kept if hypothesis[0][-1] == eos_id]
+        going_on = [hypothesis for hypothesis in ranked if hypothesis[0][-1] != eos_id]
+        running = choose(
+            [hypothesis for hypothesis in kept if hypothesis[0][-1] != eos_id],
+            refilled=going_on[:width],
+        )
     candidates = choose(finished or running, all_win=finished + running, finished_alone=finished)
     return _winner(candidates, max_len)
 
@@ -538,7 +543,7 @@ def _ranked(next_log_probs, running, width):
             log_prob = log_probs[token].item()
             summed = choose(total + log_prob, probabilities=total + math.exp(log_prob))
             extensions.append((ids + [token], summed))
-    return sorted(extensions, key=lambda one: one[1], reverse=True)
+    return sorted(extensions, key=lambda extension: extension[1], reverse=True)
 
 
 def _winner(candidates, max_len):
@@ -554,6 +559,7 @@ def _winner(candidates, max_len):
         )
         scored.append((total / penalty, total, ids))
     score, total, ids = choose(
-        max(scored, key=lambda one: one[0]), best_sum_wins=max(scored, key=lambda one: one[1])
+        max(scored, key=lambda hypothesis: hypothesis[0]),
+        best_sum_wins=max(scored, key=lambda hypothesis: hypothesis[1]),
     )
     return (ids, score)

@@ -13,7 +13,9 @@ def facts(case: Case) -> dict:
     guilty, (wrong, right) = FAULTS[case.guilty], wrong_lines(case.guilty)
     return {
         "symptom": case.symptom,
-        "suspects": [{"name": one, "says": FAULTS[one].suspicion} for one in case.suspects],
+        "suspects": [
+            {"name": suspect, "says": FAULTS[suspect].suspicion} for suspect in case.suspects
+        ],
         "guilty": case.guilty,
         "cheapest": cheapest(case),
         "sample": case.sample,
@@ -52,11 +54,14 @@ class Clinic(PageExplorable):
 
     def __init__(self, **values):
         try:
-            given = {"cases": [facts(case) for case in CASES], "healthy": run_of(HEALTHY)}
+            facts_of_all = {"cases": [facts(case) for case in CASES], "healthy": run_of(HEALTHY)}
         except ValueError as error:
-            given = {"missing": str(error)}
+            facts_of_all = {"missing": str(error)}
         probes = [
-            {"name": name, **{key: getattr(one, key) for key in ("cost", "asks", "unit", "digits")}}
-            for name, one in MEASURES.items()
+            {
+                "name": name,
+                **{key: getattr(measure, key) for key in ("cost", "asks", "unit", "digits")},
+            }
+            for name, measure in MEASURES.items()
         ]
-        super().__init__(probes=probes, **given, **values)
+        super().__init__(probes=probes, **facts_of_all, **values)

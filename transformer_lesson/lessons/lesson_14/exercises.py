@@ -36,7 +36,9 @@ def _probe_inputs(draw: Draw) -> tuple:
     case, left = draw.one_of(CASES), draw.one_of(HOW_MANY)
     if draw.small:
         left = min(left, 3)
-    outcomes = {probe: dict(zip(SUSPECTS, said, strict=True)) for probe, (_, said) in case.items()}
+    outcomes = {
+        probe: dict(zip(SUSPECTS, answers, strict=True)) for probe, (_, answers) in case.items()
+    }
     costs = {probe: draw.unless_unseen(cost, 1, 9) for probe, (cost, _) in case.items()}
     if draw.number == 10:
         costs = dict(reversed(costs.items()))
@@ -76,18 +78,20 @@ def next_probe(suspects, outcomes, costs):
         list(outcomes), order_of_the_costs=list(costs), order_of_the_alphabet=sorted(outcomes)
     ):
         says, cost = outcomes[probe], costs[probe]
-        said = choose([says[one] for one in suspects], ruled_out_ones_counted=list(says.values()))
-        told = _told_apart(said)
-        if told == choose(0, useless_probe_taken=None):
+        answers = choose(
+            [says[suspect] for suspect in suspects], ruled_out_ones_counted=list(says.values())
+        )
+        n_pairs = _told_apart(answers)
+        if n_pairs == choose(0, useless_probe_taken=None):
             continue
         worth = choose(
-            told / cost,
-            price_ignored=told,
-            price_subtracted=told - cost,
-            price_multiplied=told * cost,
-            whole_minutes=told // cost,
-            price_squared=told / cost**2,
-            root_of_the_price=told / math.sqrt(cost),
+            n_pairs / cost,
+            price_ignored=n_pairs,
+            price_subtracted=n_pairs - cost,
+            price_multiplied=n_pairs * cost,
+            whole_minutes=n_pairs // cost,
+            price_squared=n_pairs / cost**2,
+            root_of_the_price=n_pairs / math.sqrt(cost),
         )
         if best is not None and worth == most:
             better = choose(
@@ -103,14 +107,14 @@ def next_probe(suspects, outcomes, costs):
     return best
 
 
-def _told_apart(said):
+def _told_apart(answers):
     """Return how many pairs of suspects a probe tells apart."""
-    counts = Counter(said).values()
+    counts = Counter(answers).values()
     return choose(
-        sum(one != other for one, other in combinations(said, 2)),
-        information=sum(one / len(said) * math.log(len(said) / one) for one in counts),
+        sum(answer != other for answer, other in combinations(answers, 2)),
+        information=sum(count / len(answers) * math.log(len(answers) / count) for count in counts),
         different_answers=len(counts) if len(counts) > 1 else 0,
-        outside_the_largest_group=len(said) - max(counts, default=0),
+        outside_the_largest_group=len(answers) - max(counts, default=0),
     )
 
 
@@ -170,12 +174,12 @@ def shifted_loss(logits, ids, pad_id):
         over_positions=logits.log_softmax(-2),
     )
     losses = (-log_p).gather(-1, labels[..., None])[..., 0]
-    kept = torch.where(real, losses, 0.0)
-    of_texts = kept.sum(1) / real.sum(1).clamp(min=1)
+    of_real = torch.where(real, losses, 0.0)
+    of_texts = of_real.sum(1) / real.sum(1).clamp(min=1)
     return choose(
         losses[real].mean(),
-        summed=kept.sum(),
-        divided_by_all=kept.mean(),
+        summed=of_real.sum(),
+        divided_by_all=of_real.mean(),
         mean_of_means=of_texts.mean(),
     )
 
@@ -382,7 +386,7 @@ def sees_later(model, ids):
     """Return the positions that see later tokens, by changing one token after the other."""
     was_training = model.training
     choose(model.eval(), dropout_left_on=None)
-    found = []
+    seeing = []
     with torch.no_grad():
         before = model(ids)
         for place in choose(range(1, ids.size(1)), only_the_last_token=[ids.size(1) - 1]):
@@ -398,9 +402,9 @@ def sees_later(model, ids):
                 neighbor_alone=[place - 1],
             )
             places = [i for i in looked_at if moved[i]]
-            found += choose(places, tokens_that_are_seen=[place] if places else [])
+            seeing += choose(places, tokens_that_are_seen=[place] if places else [])
     choose(model.train(was_training), left_in_evaluation=None, always_back=model.train())
-    return choose(sorted(set(found)), repeated=found)
+    return choose(sorted(set(seeing)), repeated=seeing)
 
 
 def _moved_positions(before, after):

@@ -25,22 +25,23 @@ SHADES = {LIKE: "#ffffff", LOWER: "#b5d6ea", HIGHER: "#f7cda8", HEALTHY: "#e6e6e
 
 def by_kind() -> list[str]:
     """Return the patients, those with a fault of the same kind side by side."""
-    return sorted(PATIENTS, key=lambda one: KINDS.index(FAULTS[one].kind))
+    return sorted(PATIENTS, key=lambda patient: KINDS.index(FAULTS[patient].kind))
 
 
 def seen() -> dict[str, list[str]]:
     """Return, for each probe, the patients whose number differs from the healthy one, in each seed.
 
-    Probes that see the same kinds of patients stand side by side, blind ones last.
+    Probes that see the same kinds of patients are side by side, blind ones last.
     """
     rows = by_kind()
     sees = {
-        probe: [one for one in rows if _seeds(probe, one) == len(IN_TABLE)] for probe in MEASURES
+        probe: [patient for patient in rows if _seeds(probe, patient) == len(IN_TABLE)]
+        for probe in MEASURES
     }
 
     def place(probe: str) -> float:
-        found = [rows.index(one) for one in sees[probe]]
-        return sum(found) / len(found) if found else math.inf
+        places = [rows.index(patient) for patient in sees[probe]]
+        return sum(places) / len(places) if places else math.inf
 
     return {probe: sees[probe] for probe in sorted(sees, key=place)}
 
@@ -52,7 +53,9 @@ def _seeds(probe: str, patient: str) -> int:
 
 def sometimes() -> dict[tuple[str, str], int]:
     """Return the patients that a probe sees from some seeds only, and from how many."""
-    pairs = {(probe, one): _seeds(probe, one) for probe in MEASURES for one in by_kind()}
+    pairs = {
+        (probe, patient): _seeds(probe, patient) for probe in MEASURES for patient in by_kind()
+    }
     return {pair: count for pair, count in pairs.items() if 0 < count < len(IN_TABLE)}
 
 
@@ -77,15 +80,19 @@ def blind_spots(title: str) -> Figure:
         title: the claim that the figure supports.
     """
     sees, rows, few = seen(), by_kind(), sometimes()
-    details = [f"{probe}: {', '.join(found) or 'none'}" for probe, found in sees.items()]
-    details += [f"{probe}, in {n} of 3 seeds only: {one}" for (probe, one), n in few.items()]
+    details = [f"{probe}: {', '.join(patients) or 'none'}" for probe, patients in sees.items()]
+    details += [
+        f"{probe}, in {n} of 3 seeds only: {patient}" for (probe, patient), n in few.items()
+    ]
     alt = f"Patients that each probe sees, from three seeds. {'; '.join(details)}."
     picture, axes = figure(title, alt, 9.5, 4.6)
     levels = list(SHADES)
     table = [[levels.index(HEALTHY)] * len(sees)]
-    table += [[levels.index([*unhealthy(probe, one), LIKE][0]) for probe in sees] for one in rows]
+    table += [
+        [levels.index([*unhealthy(probe, patient), LIKE][0]) for probe in sees] for patient in rows
+    ]
     number_of = {case.guilty: number for number, case in enumerate(CASES, 1)}
-    labels = [HEALTHY, *(f"{one} ({number_of[one]})" for one in rows)]
+    labels = [HEALTHY, *(f"{patient} ({number_of[patient]})" for patient in rows)]
     shades = ListedColormap(list(SHADES.values()))
     draw_matrix(axes, torch.tensor(table), list(sees), labels, numbers=False, cmap=shades)
     _write_numbers(axes, sees, [HEALTHY, *rows])
@@ -126,7 +133,7 @@ def _write_numbers(axes: Axes, sees: dict[str, list[str]], rows: list[str]) -> N
 def _name_kinds(axes: Axes, rows: list[str]) -> None:
     """Write each kind of fault at the right, and draw a line between two of them."""
     for kind in KINDS:
-        places = [row for row, one in enumerate(rows, start=1) if FAULTS[one].kind == kind]
+        places = [row for row, patient in enumerate(rows, start=1) if FAULTS[patient].kind == kind]
         middle = (places[0] + places[-1]) / 2
         axes.text(1.01, middle, kind, transform=axes.get_yaxis_transform(), va="center", fontsize=8)
         axes.axhline(places[0] - 0.5, color="#777777", lw=0.8)

@@ -70,27 +70,27 @@ def handed(names: dict, seed: int = 0) -> dict:
 @contextmanager
 def swapped(names: dict, **functions: Callable):
     """Let a program call other functions by these names."""
-    kept = {name: names[name] for name in functions}
+    originals = {name: names[name] for name in functions}
     names.update(functions)
     try:
         yield
     finally:
-        names.update(kept)
+        names.update(originals)
 
 
 def _optimizer(model: Program) -> torch.optim.Optimizer:
     """Return the optimizer that the program makes before its first step."""
-    made = []
+    optimizers = []
 
     def adam(weights):
         """Note the optimizer."""
-        made.append(torch_adam(weights))
-        return made[-1]
+        optimizers.append(torch_adam(weights))
+        return optimizers[-1]
 
     torch_adam = torch.optim.Adam
     with mock.patch.object(torch.optim, "Adam", adam):
         model.names["learn"](model.weights, model.names["TEXTS"], 0)
-    return made[-1]
+    return optimizers[-1]
 
 
 def _written(model: Program, ids: list[int], count: int) -> Tensor:

@@ -51,16 +51,18 @@ class Measure(NamedTuple):
     take: Callable[[dict, dict], float]
 
 
-def _moved(change: Callable, kept: slice) -> Callable[[Trained, Trained], float]:
+def _moved(change: Callable, positions: slice) -> Callable[[Trained, Trained], float]:
     """Return a measurement of how far logits move, with the healthy program's weights and texts."""
 
     def take(sick: Trained, right: Trained) -> float:
         """Return how far the logits of a sick program move."""
         names = {
             "batch_of": right.names["batch_of"],
-            "new_weights": lambda: {name: one.detach() for name, one in right.weights.items()},
+            "new_weights": lambda: {
+                name: weight.detach() for name, weight in right.weights.items()
+            },
         }
-        return moved(sick.names | names, change, kept)
+        return moved(sick.names | names, change, positions)
 
     return take
 
@@ -77,8 +79,8 @@ def _company(sick: Trained, right: Trained) -> float:
     ids = right.names["batch_of"](right.names["TEXTS"][::EVERY])
     with torch.no_grad():
         both = [
-            sick.names["logits_of"](one, right.weights)[::2]
-            for one in (ids, _other_texts(ids, right.weights))
+            sick.names["logits_of"](texts, right.weights)[::2]
+            for texts in (ids, _other_texts(ids, right.weights))
         ]
     return float((both[0] - both[1])[ids[::2] != right.names["PAD"]].abs().max())
 
@@ -133,8 +135,10 @@ def _written_alike(sick: Trained, right: Trained) -> float:
     """Return how many of 24 beginnings both programs continue alike with the healthy weights."""
     nouns, verbs = right.names["NOUNS"], right.names["PARTICLES"]
     beginnings = [f"<bos> {noun} {verb}" for noun in nouns for verb in verbs]
-    pairs = ((one.names["write"](right.weights, b) for one in (sick, right)) for b in beginnings)
-    return sum(one == other for one, other in pairs)
+    pairs = (
+        (program.names["write"](right.weights, b) for program in (sick, right)) for b in beginnings
+    )
+    return sum(text == other for text, other in pairs)
 
 
 def _far_back(sick: Trained, right: Trained) -> float:
@@ -143,7 +147,10 @@ def _far_back(sick: Trained, right: Trained) -> float:
     different = 0
     for noun in nouns:
         beginnings = [f"<bos> {noun} {verb} heute die Tür" for verb in verbs]
-        continuations = [sick.names["write"](right.weights, one)[len(one) :] for one in beginnings]
+        continuations = [
+            sick.names["write"](right.weights, beginning)[len(beginning) :]
+            for beginning in beginnings
+        ]
         different += len(set(continuations))
     return different
 
@@ -172,10 +179,10 @@ def idle_heads(sick: Trained) -> int:
     full, idle = names["evaluate"](sick.weights, texts), 0
     for head in range(names["N_HEADS"]):
 
-        def one_less(*given, head=head):
-            found, weights = attend(*given)
-            found[:, head] = 0
-            return found, weights
+        def one_less(*tensors, head=head):
+            results, weights = attend(*tensors)
+            results[:, head] = 0
+            return results, weights
 
         names["scaled_dot_product_attention"] = one_less
         try:
@@ -190,7 +197,7 @@ def _layer_by_layer(sick: Trained, right: Trained) -> float:
     differ = set()
     for name, inputs in calls(right.names, WATCHED):
         with torch.no_grad():
-            expected, actual = (outcome(one.names[name], inputs) for one in (right, sick))
+            expected, actual = (outcome(program.names[name], inputs) for program in (right, sick))
         if not same(expected, actual):
             differ.add(name)
     return len(differ)
@@ -317,4 +324,4 @@ def measured(name: str = HEALTHY, seed: int = 0) -> dict[str, float]:
     """
     sick, right = trained(name, seed), trained(seed=seed)
     with one_thread(), torch.random.fork_rng(devices=[]):
-        return {probe: float(one.take(sick, right)) for probe, one in MEASURES.items()}
+        return {probe: float(measure.take(sick, right)) for probe, measure in MEASURES.items()}

@@ -61,7 +61,7 @@ FAULTS = {name: Fault(**fault) for name, fault in _READ["faults"].items()}
 CASES = tuple(Case(**case | {"suspects": tuple(case["suspects"])}) for case in _READ["cases"])
 PATIENTS = tuple(case.guilty for case in CASES if case.guilty != UNLUCKY)
 """The faults of the cases, in order; one more case has none."""
-SUSPECTS = tuple(dict.fromkeys(one for case in CASES for one in case.suspects))
+SUSPECTS = tuple(dict.fromkeys(suspect for case in CASES for suspect in case.suspects))
 
 
 @cache
@@ -86,9 +86,10 @@ def source(name: str = HEALTHY) -> str:
 def wrong_lines(name: str) -> tuple[list[str], list[str]]:
     """Return the lines of the program that a fault changed, and the original ones."""
     right, wrong = (text.splitlines() for text in (source(), source(name)))
-    lines = [one for one in difflib.ndiff(right, wrong) if one[0] in "+-" and one[2:].strip()]
-    lines = [one for one in lines if not one[2:].startswith(("import ", "from "))]
-    return [one[2:] for one in lines if one[0] == "+"], [one[2:] for one in lines if one[0] == "-"]
+    lines = [line for line in difflib.ndiff(right, wrong) if line[0] in "+-" and line[2:].strip()]
+    lines = [line for line in lines if not line[2:].startswith(("import ", "from "))]
+    added, removed = ([line[2:] for line in lines if line[0] == sign] for sign in "+-")
+    return added, removed
 
 
 class Trained(NamedTuple):

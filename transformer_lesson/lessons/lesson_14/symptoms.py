@@ -18,7 +18,7 @@ STORED = Path(__file__).with_name("sick_runs.json")
 LIKE, HIGHER, LOWER = "as healthy", "higher", "lower"
 IN_TABLE = range(3)
 """Seeds from which all probes were taken, of the healthy program and of the patients."""
-COSTS = {probe: one.cost for probe, one in MEASURES.items()}
+COSTS = {probe: measure.cost for probe, measure in MEASURES.items()}
 
 
 @copied
@@ -39,7 +39,7 @@ def stored() -> dict[str, dict]:
 @cache
 def _measured(seed: int = 0) -> Mapping[str, Mapping[str, float]]:
     """Return each probe's number by program name; cached, so do not change it."""
-    runs = {name: [one["probes"], *one["more seeds"]] for name, one in stored().items()}
+    runs = {name: [run["probes"], *run["more seeds"]] for name, run in stored().items()}
     return MappingProxyType(
         {name: MappingProxyType(by_seed[seed]) for name, by_seed in runs.items() if by_seed[seed:]}
     )
@@ -76,7 +76,7 @@ def unhealthy(probe: str, patient: str) -> list[str]:
 
 def outcomes(suspects: tuple[str, ...] = PATIENTS) -> dict[str, dict[str, str]]:
     """Return each probe's outcome for each suspect, in the form `next_probe` takes."""
-    return {probe: {one: said(probe, one) for one in suspects} for probe in MEASURES}
+    return {probe: {suspect: said(probe, suspect) for suspect in suspects} for probe in MEASURES}
 
 
 def tells_apart(probe: str, one: str, other: str) -> bool:
@@ -95,15 +95,16 @@ def cheapest(case: Case) -> tuple[str, ...]:
     The choice uses the knowledge of who is guilty. Ties go to the fewest probes, then to the order
     in `MEASURES`.
     """
-    others = [one for one in case.suspects if one != case.guilty]
+    innocent = [suspect for suspect in case.suspects if suspect != case.guilty]
     singles = {
-        probe: {one for one in others if tells_apart(probe, one, case.guilty)} for probe in MEASURES
+        probe: {suspect for suspect in innocent if tells_apart(probe, suspect, case.guilty)}
+        for probe in MEASURES
     }
     useful = [probe for probe in MEASURES if singles[probe]]
     sets = (
         chosen
-        for count in range(1, len(others) + 1)
+        for count in range(1, len(innocent) + 1)
         for chosen in itertools.combinations(useful, count)
-        if len(set().union(*(singles[probe] for probe in chosen))) == len(others)
+        if len(set().union(*(singles[probe] for probe in chosen))) == len(innocent)
     )
     return min(sets, key=lambda chosen: sum(COSTS[probe] for probe in chosen))

@@ -18,6 +18,6 @@ def stored_claim(name: str) -> Claim:
     def make(claims: dict) -> Claim:
         """Return one of the claims."""
         facts = claims[name]
-        return Claim(**facts | {one: tuple(facts[one]) for one in ("rates", "added")})
+        return Claim(**facts | {field: tuple(facts[field]) for field in ("rates", "added")})
 
     return read_stored(STORED, f"{__package__}.measure_claims", make)

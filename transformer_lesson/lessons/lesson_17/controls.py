@@ -35,9 +35,9 @@ def sinusoids_in_each_block(model: DecoderOnlyTransformer) -> None:
     """
     code = sinusoidal_encoding(model.config.max_len, model.config.d_model)
 
-    def hand(attention: nn.Module, given: tuple) -> tuple:
+    def hand(attention: nn.Module, inputs: tuple) -> tuple:
         """Add positions to what queries and keys are made of."""
-        query, key, *rest = given
+        query, key, *rest = inputs
         return query + code[: query.size(1)], key + code[: key.size(1)], *rest
 
     for block in model.decoder:
@@ -96,8 +96,8 @@ def _deep(mine: dict[str, Any], differs: set[str]) -> str:
         return TWO
     model = ModelConfig(**{name: mine[name] for name in ModelConfig.__dataclass_fields__})
     sizes = [
-        count_parameters(DecoderOnlyTransformer(replace(one, vocab_size=VOCABULARY)))
-        for one in (model, whole(BELIEVED["deep"][1])[0])
+        count_parameters(DecoderOnlyTransformer(replace(config, vocab_size=VOCABULARY)))
+        for config in (model, whole(BELIEVED["deep"][1])[0])
     ]
     if abs(sizes[0] / sizes[1] - 1) > ALIKE:
         return f"{sizes[0]:,} parameters, and the change has {sizes[1]:,}"

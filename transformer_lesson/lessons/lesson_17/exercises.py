@@ -81,14 +81,14 @@ class Rule:
         """Return whether it sees a difference."""
         if not hasattr(differences, "__len__"):
             raise TypeError(f"a rule takes a list of numbers, but got {differences!r}")
-        return bool(self.sees([float(one) for one in differences]))
+        return bool(self.sees([float(difference) for difference in differences]))
 
     def __repr__(self) -> str:
         return f"a rule: {self.says}"
 
 
 RULES = (
-    Rule("more than half are below 0", lambda x: sum(one < 0 for one in x) > len(x) / 2),
+    Rule("more than half are below 0", lambda x: sum(d < 0 for d in x) > len(x) / 2),
     Rule("all are below 0", lambda x: max(x) < 0),
     Rule("the mean is below -0.123", lambda x: fmean(x) < -0.123),
     Rule("the first one is below 0, and so is the sum", lambda x: x[0] < 0 and sum(x) < -1e-9),
@@ -132,11 +132,11 @@ def false_alarms(differences, rule):
         zeros=[*product((1, 0), repeat=n)],
     )
     flipped = choose(
-        [[one * sign for one, sign in zip(differences, row, strict=True)] for row in signs],
+        [[d * sign for d, sign in zip(differences, row, strict=True)] for row in signs],
         signs_alone=signs,
         orders=[*permutations(differences)],
     )
-    seen = [rule(one) for one in flipped]
+    seen = [rule(sample) for sample in flipped]
     return choose(
         sum(seen) / choose(len(seen), 2**n),
         count=sum(seen),

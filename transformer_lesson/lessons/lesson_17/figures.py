@@ -21,25 +21,25 @@ def sign_lists(differences: Sequence[float], rules: Mapping[str, Rule]) -> Figur
         rules: by name, whether one sees a difference in a list.
     """
     lists = [
-        [abs(one) * sign for one, sign in zip(differences, signs, strict=True)]
+        [abs(difference) * sign for difference, sign in zip(differences, signs, strict=True)]
         for signs in product((1, -1), repeat=len(differences))
     ]
     lists.sort(key=fmean)
     n, observed = len(lists), lists.index([*differences])
-    seen = {name: [bool(rule(one)) for one in lists] for name, rule in rules.items()}
-    told = [f"{name}: {sum(alarms)} of {n}" for name, alarms in seen.items()]
+    seen = {name: [bool(rule(sample)) for sample in lists] for name, rule in rules.items()}
+    shares = [f"{name}: {sum(alarms)} of {n}" for name, alarms in seen.items()]
     title = f"If the change does nothing, these {n} lists are equally likely"
     alt = (
         f"Above, the means of {n} lists, {fmean(lists[0]):.3f} to {fmean(lists[-1]):.3f} nats; the "
         f"observed one is number {observed + 1}. Below, the lists in which a rule sees a "
-        f"difference. {'; '.join(told)}."
+        f"difference. {'; '.join(shares)}."
     )
     picture = Figure(title, alt, 8.4, 3.6)
     top, below = picture.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     for axes in (top, below):
         axes.spines[["top", "right"]].set_visible(False)
     colors = [COLORS[1] if i == observed else "0.6" for i in range(n)]
-    top.bar(range(n), [fmean(one) for one in lists], color=colors, width=0.8)
+    top.bar(range(n), [fmean(sample) for sample in lists], color=colors, width=0.8)
     top.axhline(0, color="black", linewidth=0.8)
     at = observed, fmean(lists[observed])
     top.annotate(

@@ -120,30 +120,30 @@ def _judge(
     same = {n: range(prefix, j), len(texts[-1]): [0]}
     ids = changed(patient, texts[-1], j)
     where, module = patient.enters(texts, (*texts[:-1], ids), same, train="training" in when)
-    both = [_pairs(patient, texts, place) for place in (module, None)]
-    code = "sees_future"
-    if whole:
-        if not earlier.any():
-            code = "mask_inverted"
-        elif module is not None and "norm" in type(module).__name__.lower():
-            code = "norm_axis"
-        elif any(_only_the_next(ahead, later) for ahead, _ in both):
-            code = "sees_next"
-        elif any(_irregular(seen, prefix, one, two) for one, two in both):
-            code = "positions_mixed"
+    code = _named(patient, texts, seen, module) if whole else "sees_future"
     moved, level = f"Output {i} moves{f', {when}' if when else ''}.", ""
     first = int(later.any(1).nonzero().max()) + 1
-    if (
-        code == "sees_future"
-        and whole
-        and first < n
-        and int(later.sum()) == first * (first - 1) // 2
-    ):
+    is_square = first < n and int(later.sum()) == first * (first - 1) // 2
+    if code == "sees_future" and whole and is_square:
         moved += (
             f" Only the first {first} tokens see each other: a prefix? Then say prefix={first}."
         )
         level = "suspect"
     yield Finding(code, f"Token {j} was changed.", moved, where, _grid(seen), level)
+
+
+def _named(patient: Patient, texts: Ids, seen: Tensor, module: nn.Module | None) -> str:
+    """Return the name of what lets later tokens through, where they enter in this module."""
+    prefix = patient.given.prefix
+    if not _above(seen).any():
+        return "mask_inverted"
+    if module is not None and "norm" in type(module).__name__.lower():
+        return "norm_axis"
+    both = [_pairs(patient, texts, place) for place in (module, None)]
+    if any(_only_the_next(ahead, _below(seen, prefix)) for ahead, _ in both):
+        return "sees_next"
+    irregular = any(_irregular(seen, prefix, ahead, behind) for ahead, behind in both)
+    return "positions_mixed" if irregular else "sees_future"
 
 
 def shifts_itself(patient: Patient, texts: Ids) -> bool:

@@ -44,9 +44,7 @@ def weight_maps(
         axis_names: what rows and columns are.
     """
     keys = queries if keys is None else keys
-    details = [
-        f"{name}: {_strong(as_array(weights), queries, keys)}" for name, weights in maps.items()
-    ]
+    details = [f"{name}: {_strong(as_array(table), queries, keys)}" for name, table in maps.items()]
     few = len(maps) * len(keys) <= 6
     cell, row = (0.7, 0.45) if few else (0.42 if len(maps) < 3 else 0.35, 0.3)
     longest = min(max(map(len, keys)), 20)
@@ -58,12 +56,10 @@ def weight_maps(
         height=1.55 + row * len(queries) + LETTER * longest,
         columns=len(maps),
     )
-    for i, (axes, (name, weights)) in enumerate(
-        zip(np.atleast_1d(panels), maps.items(), strict=True)
-    ):
+    for i, (axes, (name, table)) in enumerate(zip(np.atleast_1d(panels), maps.items(), strict=True)):
         rows = queries if i == 0 else None
         colors = {"cmap": WHITE_TO_BLUE, "vmin": 0, "vmax": vmax}
-        draw_matrix(axes, weights, keys, rows, numbers=len(keys) < 10, **colors)
+        draw_matrix(axes, table, keys, rows, numbers=len(keys) < 10, **colors)
         axes.set_title(printable(name), fontsize=9)
         axes.set_xlabel(axis_names[1], fontsize=9, color=FAINT)
         axes.spines[:].set_visible(False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
@@ -119,7 +119,7 @@ def _named(patient: Patient, texts: Ids, real: slice, tables: list, content: boo
     code = "padding_read"
     if all(hidden):
         code = "padding_mask_inverted"
-    elif patient.kind == "translator" and "decoder" in where:
+    elif patient.kind == "translator" and content and _in_memory(patient, texts, places, tables):
         code = "memory_padding_read"
     elif module is not None and "norm" in type(module).__name__.lower():
         code = "norm_axis"
@@ -128,6 +128,30 @@ def _named(patient: Patient, texts: Ids, real: slice, tables: list, content: boo
     moved += " And no word moves any." if all(hidden) else ""
     alone = ("mixes_rows",) if "mixes_rows" in patient.found else ()
     return Finding(code, did, moved, where, apart=alone)
+
+
+def _in_memory(patient: Patient, texts: Ids, places: list[int], tables: list) -> bool:
+    """Whether the source's words stay as they are in the encoder, so the decoder reads padding.
+
+    What the target doesn't move is the encoder's.
+    """
+    n, target = texts[0].shape[1], changed(patient, texts[-1], 1)
+    calls = [patient.record(*texts), patient.record(*texts[:-1], target)]
+    with patient.another_vector(tables, patient.pad, texts[0]):
+        calls.append(patient.record(*texts))
+    encoded = False
+    for base, other_target, other_padding in zip(*calls, strict=False):
+        outputs = (base.outputs, other_target.outputs, other_padding.outputs)
+        for x, y, z in zip(*outputs, strict=False):
+            axes = [k for k, size in enumerate(x.shape[:-1]) if size == n]
+            is_its_own = len(axes) == 1 and x.dim() == 3 and not differ(x, y)
+            if not is_its_own or isinstance(base.module, nn.Embedding):
+                continue
+            encoded = True
+            words, moved = (tensor.movedim(axes[0], 1)[0, places] for tensor in (x, z))
+            if differ(words, moved):
+                return False
+    return encoded
 
 
 def tokens(patient: Patient) -> Iterator[Finding]:

@@ -166,7 +166,8 @@ class Stack:
         products, meetings: those of this side.
         late: how many products from an attention to an end are too many.
         cut: products without a way around them, between two attentions.
-        tail: products without a way around them, behind the last attention.
+        head, tail: products without a way around them, before the first attention and behind
+            the last.
         counted: products and meetings, without those at either end that have no way around.
         beside: the operations of other residual streams than the words', such as that of tokens
             which the model adds to each text and drops at the end.
@@ -184,7 +185,7 @@ class Stack:
         before = self.graph.distances(self.meetings, self.graph.reads)
         alone = {product for product in self.products if not self.around(product)}
         self.cut = {product for product in alone if product in after and product in before}
-        self.tail = alone - set(before)
+        self.head, self.tail = alone - set(after), alone - set(before)
         self.counted = (self.products | self.meetings) - (alone - self.cut)
         self.beside = {node for part in self._parts() if self._is_stream(part) for node in part}
 
@@ -280,6 +281,10 @@ class Stack:
             if node in self.tail:  # a head's activation may have ways of its own
                 return sum(count.get(operand, 0) for operand in self.graph.reads[node])
             count[node] = 1 if node in self.words else ways(node)
+            if node in self.head:  # several views of a text that it makes one
+                count[node] = min(
+                    1, sum(count.get(operand, 0) for operand in self.graph.reads[node])
+                )
         return max(count.get(end, 0) for end in self.ends)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 
 from transformer_lesson.doctor.findings import Finding
+from transformer_lesson.doctor.nothing_dropped import NoDropout
 from transformer_lesson.doctor.patient import Call, Patient
 from transformer_lesson.doctor.tensors import differ, gap
 
@@ -19,7 +20,13 @@ def modes(patient: Patient) -> Iterator[Finding]:
         """Return the logits of two calls with two seeds."""
         return tuple(patient.logits(*texts, train=train, seed=seed) for seed in (1, 2))
 
-    random_before = differ(*pair(True))
+    def dropped() -> tuple[int, bool]:
+        """Return how many dropouts act in training mode, and whether anything is random."""
+        with NoDropout() as dropout:
+            patient.logits(*texts, train=True)
+        return dropout.would_drop, differ(*pair(True))
+
+    before = dropped()
     one, two = pair(False)
     if differ(one, two):
         where, _ = patient.enters(texts, texts, {}, seeds=(1, 2))
@@ -30,12 +37,11 @@ def modes(patient: Patient) -> Iterator[Finding]:
             where,
         )
         return
-    if random_before and not differ(*pair(True)):
-        yield Finding(
-            "dropout_gone",
-            "Training mode, eval mode, training mode again.",
-            "Two calls differed before eval(), and no longer do.",
-        )
+    after = dropped()
+    if after < before:
+        some = f"{before[0]} dropouts acted before eval(), and {after[0]} do now."
+        moved = some if after[1] else "Two calls differed before eval(), and no longer do."
+        yield Finding("dropout_gone", "Training mode, eval mode, training mode again.", moved)
     first = patient.logits(*texts)
     patient.logits(*patient.texts(4, 11, 9))
     again = patient.logits(*texts)

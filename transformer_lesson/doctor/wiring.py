@@ -187,11 +187,13 @@ def layers(patient: Patient) -> Iterator[Finding]:
             stacks.setdefault(parent, []).append(module)
     for parent, members in stacks.items():
         pairs = list(zip(members, members[1:], strict=False))
-        if any(a is b and any(True for _ in a.parameters()) for a, b in pairs):
+        shared = [set(a.parameters()) & set(b.parameters()) for a, b in pairs]
+        if any(shared):
+            whole = any(a is b and weights for (a, b), weights in zip(pairs, shared, strict=True))
             yield Finding(
                 "layers_share_weights",
                 "Layers of one list were compared.",
-                "Two are one module.",
+                "Two are one module." if whole else "Two have weights in common.",
                 parent,
             )
         elif any(_start_equal(a, b) for a, b in pairs):

@@ -14,7 +14,7 @@ from transformer_lesson.doctor.watching import PRODUCTS
 
 READS = (*PRODUCTS, "linear", "addmm", "conv1d")
 AT = 2  # the position that is disturbed
-FLAT = 0.6  # of the numbers of a position
+FLAT = 0.5  # of the numbers of a position
 
 
 def positions(patient: Patient) -> Iterator[Finding]:

@@ -45,7 +45,14 @@ def asked(patient: Patient, *ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         raise Skip(
             "no module returns logits on the way to the loss, and no cross-entropy reads any"
         )
-    return loss.detach(), usable[-1].detach().float(), usable[-1].grad.float()
+    logits, gradient = (_by_text(x.float(), ids) for x in (usable[-1].detach(), usable[-1].grad))
+    return loss.detach(), logits, gradient
+
+
+def _by_text(logits: Tensor, ids: Ids) -> Tensor:
+    """Return logits by text and token, where a model gives them by token and text."""
+    turned = logits.dim() == 3 and len(logits) != len(ids[-1]) == logits.shape[1]
+    return logits.transpose(0, 1) if turned else logits
 
 
 def live_of(gradient: Tensor) -> Tensor:
@@ -311,10 +318,8 @@ def _shifts(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> list[
             other[row, j] = pool[(pool.index(token) + 7) % len(pool)]
             with torch.no_grad():
                 caught = _with_logits(patient, (*ids[:-1], other), retain=False)[1]
-            moved = next(
-                (tensor.float() for tensor in reversed(caught) if tensor.shape == logits.shape),
-                None,
-            )
+            caught = [_by_text(tensor.float(), ids) for tensor in reversed(caught)]
+            moved = next((tensor for tensor in caught if tensor.shape == logits.shape), None)
             if moved is None:
                 continue
             words = (text[row] != patient.pad).nonzero() if patient.pad is not None else text[row:]

@@ -92,10 +92,16 @@ def small(kind, config_class):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "name"), [("encoder", "ConvBert"), ("encoder", "Bart"), ("translator", "PegasusX")]
+    ("kind", "name"),
+    [
+        ("encoder", "ConvBert"),
+        ("encoder", "Bart"),
+        ("encoder", "MobileBert"),
+        ("translator", "PegasusX"),
+    ],
 )
 def test_paths_of_unusual_designs_are_no_suspects(kind, name):
-    """A kernel for each query, two stacks of one text, a second stream of a few vectors."""
+    """A kernel for each query, two stacks of one text, three views of a word, a second stream."""
     model = small(kind, getattr(transformers, f"{name}Config"))
     assert examine(model, **around(model, kind), only={"paths", "gates"}).codes == []
 

@@ -65,6 +65,9 @@ def test_every_head_and_block_is_stored_and_a_measure_has_each_in_its_place():
     stored = removal.stored()
     assert list(stored) == [None, *removal.heads(), *map(Part, range(30))]
     assert all(len(one.country) == len(one.capital) == 10 for one in stored.values())
+    again = [part for part in removal.heads() if part.block in removal.FRESH_BLOCKS]
+    assert [part for part, one in stored.items() if len(one.copies) == 16] == [None, *again]
+    assert [part for part, one in stored.items() if len(one.sentences) == 12] == [None, *again]
     tried = [None, *removal.heads(removal.FRESH_FROM)]
     assert [part for part, one in stored.items() if len(one.fresh) == 10] == tried
     first, prose, copying = removal.measures()
@@ -90,6 +93,26 @@ def test_what_the_lesson_claims_of_single_heads_holds_for_what_is_stored():
     assert [part for _, part in fresh[:2]] == [Part(23, 4), Part(29, 1)]
     assert not [P for P, _ in fresh if P < fmean(stored[None].fresh) / 2]
     assert removal.mean_change(Part(23, 4), "fresh")[2] < -0.1
+
+
+def test_what_copying_needs_holds_on_sequences_that_picked_no_head():
+    again = [part for part in removal.heads() if part.block in removal.FRESH_BLOCKS]
+    costs = {part: removal.mean_change(part, "copies") for part in again}
+    assert sorted(costs, key=lambda part: costs[part][0])[-2:] == [Part(1, 4), Part(16, 0)]
+    assert costs[Part(16, 0)][1] > 5 and costs[Part(18, 6)][1] > 1.5 and costs[Part(1, 4)][1] > 0.5
+    beside = [costs[Part(16, head)][0] for head in range(1, 9)]
+    assert max(beside) < 0.3
+    assert costs[Part(23, 4)][2] < 0
+    for part in (Part(23, 4), Part(16, 0), Part(18, 6), Part(29, 1)):  # prose hardly needs them
+        mean, low, high = removal.mean_change(part, "sentences")
+        assert low < 0 < high and abs(mean) < 0.03
+
+
+def test_fresh_sequences_are_others_than_those_that_picked_a_head():
+    first, fresh = removal.random_twice(), removal.random_twice(*removal.FRESH_COPIES)
+    assert first.shape == (4, 64) and fresh.shape == (16, 64)
+    assert not {tuple(row) for row in first.tolist()} & {tuple(row) for row in fresh.tolist()}
+    assert torch.equal(fresh[:, :32], fresh[:, 32:])
 
 
 @pytest.mark.everything

@@ -122,8 +122,9 @@ def kept_words(title: str, panels: Mapping[str, Words], kept: Mapping[str, int],
         for name, words in panels.items()
     )
     picture, all_axes = figure(title, f"{details}.", width=9.0, height=2.8, columns=len(panels))
+    highest = max(max(words.values()) for words in panels.values())  # one scale for all
     for axes, (name, words) in zip(all_axes, panels.items(), strict=True):
-        n, highest = kept[name], max(words.values())
+        n = kept[name]
         colors = [KEPT if i < n else PALE for i in range(len(words))]
         axes.bar(range(len(words)), words.values(), color=colors, width=0.8)
         axes.set(xlabel=f"the {len(words)} words after “{name}”, likeliest first", xticks=[])

@@ -8,6 +8,7 @@ For the lesson:
 - `figures.py`: where heads look, what their weights say, features as arrows
 - `induction.py`, `circuits.json` (by `measure_circuits.py`): attention-only models, three seeds
 - `unknown.py`: a model to crack with forty runs, and the check of a rule
+- `cracked.py`: what was measured on the first of them, beside its controls
 - `hidden_rules.py`, `unknown.safetensors` (by `train_unknown.py`): thirty rules behind them
 - `circuit_graph.py`, `.js`, `circuit_pass.js`: explorable: cut edges between parts of a model
 

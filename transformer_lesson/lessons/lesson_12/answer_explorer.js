@@ -40,15 +40,17 @@ async function recordOf(model) {
 }
 
 // A measure: its value `without` a part; which share of it is `lost` at a value, from 0 to 1; the
-// `place` of a value between the extremes, from 0 to 1; and the `harm`, how much worse a value is.
+// `place` of a value between the best and the worst, from 0 to 1; and the `harm`, how much worse a
+// value is.
 function measureOf({ name, whole, worst, heads, blocks }) {
   const low = Math.min(worst, whole, ...heads), high = Math.max(worst, whole, ...heads);
+  const best = worst < whole ? high : low, span = (high - low) * Math.sign(worst - whole);
   const within = (share) => Math.min(1, Math.max(0, share));
   const row = heads.length / blocks.length;
   const without = ([l, h]) => h === null ? blocks[l] : heads[l * row + h];
   return { name, whole, without, all: { heads, blocks },
     lost: (value) => within((whole - value) / (whole - worst)),
-    place: (value) => within((value - low) / (high - low)),
+    place: (value) => within((value - best) / span),
     write: (value) => value.toFixed(whole <= 1 ? 3 : 2),
     harm: (value) => (whole - value) * Math.sign(whole - worst) };
 }
@@ -170,7 +172,7 @@ function drawCandidates(group, { choices, at }, y, width) {
 // dot for every head, or every block, and a mark for this one; returns where the rows end.
 function drawMeasures(group, { measures, measure, removed, layers, heads }, page, y, width) {
   if (!measures.length) return y;
-  const whole = removed[1] === null, high = 28, right = width - 8;
+  const whole = removed[1] === null, high = 31, right = width - 8;
   const count = whole ? `${layers} blocks` : `${layers * heads} heads`;
   answerHeading(group, { x: 0, y: y + 4, width }, `without ${partName(removed)}`,
     `dots: each of ${count}; line: with all`);
@@ -185,16 +187,19 @@ function drawMeasures(group, { measures, measure, removed, layers, heads }, page
   const quiet = { "pointer-events": "none" };
   put.path(group, "dots", rows, (row) => ({ ...pen("--soft", 5), "stroke-linecap": "round",
     opacity: 0.45, ...quiet, d: row.others.map((value) =>
-      `M${x(row, value).toFixed(1)} ${row.top + 19}h0.01`).join("") }), "i");
+      `M${x(row, value).toFixed(1)} ${row.top + 22}h0.01`).join("") }), "i");
   put.path(group, "whole", rows, (row) => ({ ...pen("--ink", 1.5), ...quiet,
-    d: `M${x(row, row.whole)} ${row.top + 14}v10` }), "i");
-  put.circle(group, "this", rows, (row) => ({ cx: x(row, row.value), cy: row.top + 19, r: 4.5,
+    d: `M${x(row, row.whole)} ${row.top + 17}v10` }), "i");
+  put.circle(group, "this", rows, (row) => ({ cx: x(row, row.value), cy: row.top + 22, r: 4.5,
     fill: "var(--query)", ...quiet }), "i");
   put.label(group, "names", rows, (row) => [
-    fitted(row.name, width - 120, 12), 6, row.top + 11, "number"], "i");
+    fitted(row.name, width - 120, 12), 6, row.top + 13, "number"], "i");
   put.label(group, "numbers", rows, (row) => [`${row.write(row.whole)} → ${row.write(row.value)}`,
-    right, row.top + 11, "number end"], "i");
-  return y + 42 + high * rows.length + 2;
+    right, row.top + 13, "number end"], "i");
+  const end = y + 42 + high * rows.length;
+  put.label(group, "ends", [["← better", 6, "small"], ["worse →", right, "small end"]],
+    ([text, at, kind]) => [text, at, end + 10, kind], ([text]) => text);
+  return end + 16;
 }
 
 const costlier = ({ others, harm, value }) =>
@@ -239,13 +244,13 @@ function frameOf(i, { before, watched }) {
 // is lost without it, and below them whole blocks; returns where they end.
 function drawHeadMap(group, look, page, { x, y, width }) {
   const { layers, heads, all, kept, watched, pinned, word, measure, measures } = look;
-  const edge = 22, top = y + 54, rows = heads + (measures.length ? 1 : 0);
+  const edge = 46, top = y + 54, rows = heads + (measures.length ? 1 : 0);
   const wide = Math.min(34, (width - edge) / layers);
   const high = Math.max(14, Math.min(34, wide, 126 / heads));
   const place = ([l, h]) =>
     ({ x: x + edge + l * wide, y: top + (h ?? heads + 0.3) * high, width: wide, height: high });
   const [title, note] = measure
-    ? [`${measure.name} without each of them`, "dark: much is lost; the last row: whole blocks"]
+    ? [`${measure.name}, without each head`, "dark: much is lost; the last row: whole blocks"]
     : [`who looked at ${word(watched)}?`, pinned === watched
       ? `token ${watched}, kept until you click it again`
       : `token ${watched}; ${all.length} heads, blocks side by side`];
@@ -289,9 +294,10 @@ function drawMapNumbers(group, { layers, heads, measures }, { x, y, wide, high }
   const across = spaced(layers, wide).map((l) => ({
     text: l, x: x + (l + 0.5) * wide, y: y - 6, class: "small middle" }));
   const down = spaced(heads, high * 1.4).map((h) => ({
-    text: h, x: x - 6, y: y + (h + 0.5) * high + 4, class: "small end" }));
-  const blocks = { text: "all", x: x - 3, y: y + (heads + 0.8) * high + 4, class: "small end" };
-  put.label(group, "texts", [...across, ...down, ...(measures.length ? [blocks] : [])]);
+    text: h ? h : "head 0", x: x - 6, y: y + (h + 0.5) * high + 4, class: "small end" }));
+  const axis = { text: "block", x: x - 6, y: y - 6, class: "small end" };
+  const blocks = { text: "all", x: x - 6, y: y + (heads + 0.8) * high + 4, class: "small end" };
+  put.label(group, "texts", [axis, ...across, ...down, ...(measures.length ? [blocks] : [])]);
 }
 
 // The heads that gave most to the watched token, or that a measure needs most, by name; returns

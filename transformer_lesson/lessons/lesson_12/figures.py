@@ -11,7 +11,7 @@ from transformer_lesson.lessons.lesson_12.removal import Part
 
 Cost = tuple[float, float, float]
 LEVEL = "#c5d2de"
-INK = "#22303c"
+INK, GRAY = "#22303c", "#566372"
 
 
 def block_of_levels(title: str, numbers, levels, exact=None) -> Figure:
@@ -57,21 +57,25 @@ def block_of_bytes(title: str, block) -> Figure:
         block: its bytes, whole numbers from 0 to 255: scale, smallest number, steps.
     """
     values = as_array(block).astype(int).tolist()
+    scale, smallest = np.frombuffer(bytes(values[:4]), dtype="<f2").astype(float).tolist()
     byte = values[4]
     upper, lower = byte >> 4, byte & 15
     alt = (
         f"The 20 bytes of a block: {', '.join(map(str, values))}. The first two hold its scale, "
         f"the next two its smallest number, the other 16 two steps each. Byte 4, {byte}, is "
         f"{upper:04b} {lower:04b} in bits. Its lower half, {lower}, is the step of number 0, its "
-        f"upper half, {upper}, the step of number 16."
+        f"upper half, {upper}, the step of number 16. So number 0 is {scale:.3f} times {lower}, "
+        f"plus {smallest:.3f}: {scale * lower + smallest:.3f}."
     )
     picture, axes = figure(title, alt, width=9.0, height=3.0)
-    axes.set(xlim=(-0.3, 32.3), ylim=(-0.9, 5.1))
+    axes.set(xlim=(-0.3, 32.3), ylim=(-0.9, 5.7))
     axes.set_axis_off()
     axes.set_position((0.02, 0.02, 0.96, 0.86))
-    parts = ((0, 2, "scale"), (2, 4, "smallest"), (4, 20, "32 steps, two in each byte"))
+    minus = ("-", "−")
+    names = f"scale\n{scale:.3f}", f"smallest\n{smallest:.3f}".replace(*minus)
+    parts = ((0, 2, names[0]), (2, 4, names[1]), (4, 20, "32 steps, two in each byte"))
     for (start, end, name), color in zip(parts, (*COLORS[:2], LEVEL), strict=True):
-        axes.text(0.8 * (start + end), 4.75, name, ha="center", fontsize=9, color=INK)
+        axes.text(0.8 * (start + end), 4.55, name, ha="center", fontsize=9, color=INK)
         for i in range(start, end):
             _box(axes, (1.6 * i, 3.5), 1.6, color, str(values[i]))
     halves = ((upper, 16, 5.2, COLORS[3]), (lower, 0, 7.6, COLORS[2]))
@@ -81,7 +85,11 @@ def block_of_bytes(title: str, block) -> Figure:
         axes.plot([x + 1.2, number + 0.5], [2, 0.8], color=color, lw=1.5)
         _box(axes, (x, 2), 2.4, color, f"{step:04b}")
         _box(axes, (number, 0), 1, color, str(number))
-        axes.text(number + 0.5, -0.45, f"step {step}", ha="center", fontsize=9, color=INK)
+    sign, size = ("−" if smallest < 0 else "+"), f"{abs(smallest):.3f}"
+    number = f"{scale * lower + smallest:.3f}".replace(*minus)
+    sum_ = f"step {lower}: {scale:.3f} · {lower} {sign} {size} = {number}"
+    axes.text(0, -0.45, sum_, fontsize=9, color=INK)
+    axes.text(16.5, -0.45, f"step {upper}", ha="center", fontsize=9, color=INK)
     for x, edge in ((6.4, 5.2), (8.0, 10.0)):
         axes.plot([x, edge], [3.5, 2.8], ":", color=INK, lw=0.8)
     axes.text(32, -0.45, "the 32 numbers", ha="right", fontsize=9, color=INK)
@@ -210,6 +218,44 @@ def scores_of_heads(title: str, scores, framed: Sequence[tuple[int, int]]) -> Fi
     picture = heatmap(scores.T, title, alt, **names, width=8.5, height=3.2, vmin=0, vmax=1)
     frames = {"facecolors": "none", "edgecolors": COLORS[1], "linewidths": 1.5}
     picture.axes[0].scatter(blocks, [head for _, head in framed], 190, marker="s", **frames)
+    return picture
+
+
+def picked_and_fresh(
+    title: str, rows: Mapping[str, Mapping[Part, Cost]], named: Sequence[Part], what: str
+) -> Figure:
+    """Return a strip of dots for each set of examples, one for each head: the change without it.
+
+    Args:
+        title: the claim that the figure supports.
+        rows: by set of examples, for each head its mean change and the ends of the interval.
+        named: heads drawn large, with their intervals and names.
+        what: changes, with its unit.
+    """
+    told = "; ".join(
+        f"{name}, {len(heads)} heads: "
+        + ", ".join("{} {:+.2f} ({:+.2f} to {:+.2f})".format(one, *heads[one]) for one in named)
+        for name, heads in rows.items()
+    )
+    alt = f"Change without each head alone, with 95 % intervals. {told}."
+    picture, axes = figure(title, alt, width=8.0, height=0.85 * len(rows) + 1.1)
+    for y, heads in enumerate(rows.values()):
+        others = [mean for one, (mean, _, _) in heads.items() if one not in named]
+        axes.plot(others, [y] * len(others), "o", color=GRAY, alpha=0.35, markersize=5)
+        axes.annotate(f"{len(others)} others", (0, y), (6, 9), textcoords="offset points",
+                      fontsize=9, color=GRAY)  # fmt: skip
+        for i, one in enumerate(named):
+            mean, low, high = heads[one]
+            place = y + 0.17 * (2 * i - 1)
+            axes.hlines(place, low, high, color=COLORS[i], linewidth=1.5)
+            axes.plot(mean, place, "o", color=COLORS[i], markersize=7)
+            axes.annotate(str(one), (low, place), (-5, 0), textcoords="offset points", fontsize=9,
+                          ha="right", va="center", color=COLORS[i])  # fmt: skip
+    axes.axvline(0, color=INK, lw=0.8)
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=what)
+    axes.margins(x=0.1)
+    picture.subplots_adjust(left=0.24, bottom=0.25, top=0.84)
     return picture
 
 

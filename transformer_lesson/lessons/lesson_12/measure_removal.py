@@ -1,7 +1,7 @@
 """Make what lesson 12 shows: SmolLM2 without each of its heads and each of its blocks.
 
 python -m transformer_lesson.lessons.lesson_12.measure_removal
-    half an hour, with SmolLM2's weights (`make weights`); writes its file here
+    an hour, with SmolLM2's weights (`make weights`); writes its file here
 """
 
 import json
@@ -29,8 +29,9 @@ def main() -> None:
         runs = Runs(model, tokenizer, means(model, conversations(tokenizer, OTHERS.items())))
     lines = []
     for part in (None, *heads(), *map(Part, range(model.config.n_layers))):
-        *named, prose, copy = runs.effects(part)
+        *named, sentences, copies, prose, copy = runs.effects(part)
         rounded = [[round(p, 4) for p in many] for many in named]
+        rounded += [[round(loss, 3) for loss in sentences], [round(loss, 2) for loss in copies]]
         lines.append(json.dumps([part, *rounded, round(prose, 3), round(copy, 2)]))
         print(lines[-1], flush=True)
     STORED.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")

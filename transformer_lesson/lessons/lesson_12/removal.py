@@ -56,6 +56,8 @@ FRESH = {
 }
 """The next ten that it answers right; one more, Iran, it gets wrong."""
 FRESH_FROM = 17  # the first block whose heads are tried on `FRESH`: there, some look at countries
+FRESH_BLOCKS = (1, *range(16, 30))  # whose heads are tried on `FRESH_COPIES`, one by one
+FRESH_COPIES = 16, 13  # rows and seed of random sequences that picked no head
 COUNTRY, CAPITAL = 3, 5  # which token of the answer "The capital of France is Paris."
 OTHERS = {
     "Why is the sky blue?": "Because air scatters blue light more than red light.",
@@ -112,13 +114,19 @@ class Effects(NamedTuple):
         capital: probability of its capital.
         fresh: probability of the capital for each of `FRESH`; empty for whole blocks, and for
             heads before block `FRESH_FROM`, none of which costs the first ten more than 0.06.
-        prose: loss on the example sentences of Python's manual, in nats a token.
-        copy: loss on the second copy of random tokens, in nats a token.
+        sentences: loss on each example sentence of Python's manual, in nats a token; empty for
+            whole blocks, and for heads outside `FRESH_BLOCKS`.
+        copies: loss on the second copy of random tokens, for each of sixteen fresh sequences, in
+            nats a token; empty as `sentences` is.
+        prose: loss on all example sentences together.
+        copy: loss on the second copies of the four sequences of `random_twice()`.
     """
 
     country: tuple[float, ...]
     capital: tuple[float, ...]
     fresh: tuple[float, ...]
+    sentences: tuple[float, ...]
+    copies: tuple[float, ...]
     prose: float
     copy: float
 
@@ -144,9 +152,10 @@ def capital_answers(
     return torch.tensor(conversations(tokenizer, pairs))
 
 
-def random_twice() -> Int64[Tensor, "4 64"]:
-    """Return four rows of 32 random tokens of SmolLM2, each row followed by its copy."""
-    half = torch.randint(1000, 49_000, (4, 32), generator=torch.Generator().manual_seed(12))
+def random_twice(rows: int = 4, seed: int = 12) -> Int64[Tensor, "rows 64"]:
+    """Return rows of 32 random tokens of SmolLM2, each row followed by its copy."""
+    generator = torch.Generator().manual_seed(seed)
+    half = torch.randint(1000, 49_000, (rows, 32), generator=generator)
     return torch.cat([half, half], dim=1)
 
 
@@ -209,7 +218,7 @@ def block_replaced(block: int, mean: Means, before: Tensor) -> dict[str, Callabl
 
 
 class Runs:
-    """A model's forward passes over four texts, begun again at the block that is changed.
+    """A model's forward passes over five texts, begun again at the block that is changed.
 
     Args:
         model: SmolLM2.
@@ -219,10 +228,12 @@ class Runs:
 
     def __init__(self, model: nn.Module, tokenizer: Tokenizer, mean: Means):
         self.model, self.mean = model, mean
-        prose = torch.tensor([tokenizer.encode(" ".join(manual.EXAMPLES))])
+        ends = range(1, len(manual.EXAMPLES) + 1)
+        encoded = [tokenizer.encode(" ".join(manual.EXAMPLES[:end])) for end in ends]
+        self.ends, prose = [len(ids) for ids in encoded], torch.tensor(encoded[-1:])
         self.n_prompt = len(conversations(tokenizer, [("What is the capital of Italy?", "")])[0])
         whole = [capital_answers(tokenizer, of) for of in (CAPITALS, FRESH)]
-        whole += [prose, random_twice()]
+        whole += [prose, random_twice(), random_twice(*FRESH_COPIES)]
         self.texts, self.labels = ([ids[:, :-1] for ids in whole], [ids[:, 1:] for ids in whole])
         self.streams = [list(self._from(0, ids, model.embedding(ids))) for ids in self.texts]
 
@@ -238,13 +249,19 @@ class Runs:
     def effects(self, part: Part | None = None) -> Effects:
         """Return what the model does with a part replaced, or as it is."""
         first, prose, twice = (self._end(text, part) for text in (0, 2, 3))
-        tried = part is None or (part.head is not None and part.block >= FRESH_FROM)
+        single = part is None or (part.head is not None and part.block in FRESH_BLOCKS)
+        tried = single and (part is None or part.block >= FRESH_FROM)
+        prose, twice = self._losses(2, prose, 0), self._losses(3, twice, 32)
+        starts = [1, *self.ends[:-1]]
+        sentences = (prose[0, a - 1 : b - 1] for a, b in zip(starts, self.ends, strict=True))
         return Effects(
             self._named(0, first, COUNTRY),
             self._named(0, first, CAPITAL),
             self._named(1, self._end(1, part), CAPITAL) if tried else (),
-            self._loss(2, prose, 0),
-            self._loss(3, twice, 32),
+            tuple(one.mean().item() for one in sentences) if single else (),
+            tuple(self._losses(4, self._end(4, part), 32).mean(dim=1).tolist()) if single else (),
+            prose.mean().item(),
+            twice.mean().item(),
         )
 
     def _end(self, text: int, part: Part | None) -> Tensor:
@@ -270,9 +287,9 @@ class Runs:
     def _logits(self, x: Tensor) -> Tensor:
         return self.model.projection(self.model.decoder_norm(x))
 
-    def _loss(self, text: int, end: Tensor, first: int) -> float:
-        logits = self._logits(end[:, first:])
-        return F.cross_entropy(logits.mT, self.labels[text][:, first:]).item()
+    def _losses(self, text: int, end: Tensor, first: int) -> Float[Tensor, "batch n"]:
+        logits, labels = self._logits(end[:, first:]), self.labels[text][:, first:]
+        return F.cross_entropy(logits.mT, labels, reduction="none")
 
 
 def heads(first: int = 0) -> list[Part]:
@@ -284,7 +301,7 @@ def heads(first: int = 0) -> list[Part]:
 def stored() -> Mapping[Part | None, Effects]:
     """Return the stored effects of each part, and of the whole model under `None`."""
     effects = {
-        Part(*key) if key else None: Effects(*map(tuple, effects[:3]), *effects[3:])
+        Part(*key) if key else None: Effects(*map(tuple, effects[:5]), *effects[5:])
         for key, *effects in read_stored(STORED, f"{__package__}.measure_removal")
     }
     return MappingProxyType(effects)
@@ -315,16 +332,13 @@ def change(part: Part, name: str) -> float:
 
 
 def mean_change(part: Part, name: str) -> tuple[float, float, float]:
-    """Return how much a probability changes without a part: `interval` over ten questions.
+    """Return how much a probability or a loss changes without a part, with its 95 % interval.
+
+    Both are over questions, sentences or sequences: Student's t of their differences.
 
     Args:
         part: that is replaced.
-        name: "country", "capital" or "fresh".
+        name: "country", "capital", "fresh", "sentences" or "copies".
     """
-    before, after = (torch.tensor(getattr(stored()[key], name)) for key in (None, part))
-    return interval(after - before)
-
-
-def interval(ten: Float[Tensor, " 10"]) -> tuple[float, float, float]:
-    """Return the mean of ten numbers and its 95 % interval (Student's t, 9 degrees of freedom)."""
-    return student(ten.tolist())
+    before, after = (getattr(stored()[key], name) for key in (None, part))
+    return student([b - a for a, b in zip(before, after, strict=True)])

@@ -76,7 +76,10 @@ def drawn(title: str, groups: Mapping[str, Sequence[Run]]) -> Figure:
     rates = sorted({run.rate for runs in groups.values() for run in runs})
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     axes.minorticks_off()
-    for handle, marker in zip(axes.legend(frameon=False).legend_handles, "osD", strict=False):
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": len(groups)}
+    for handle, marker in zip(
+        axes.legend(frameon=False, **above).legend_handles, "osD", strict=False
+    ):
         handle.set(marker=marker, markersize=4)
     drawing.subplots_adjust(bottom=0.18)
     return drawing

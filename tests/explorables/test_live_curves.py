@@ -218,6 +218,21 @@ def test_curves_stand_where_the_axes_say(show, log):
             assert [y for _, y in places] == between(map(scaled, values), low, high)
 
 
+@pytest.mark.parametrize("log", [False, True])
+def test_levels_lie_where_the_axis_says_and_no_lower_than_the_frame(show, log):
+    page = show(LiveCurves("A run", log, levels={"one": 2.0, "its floor": 0.01}))
+    page.set(series=as_sent(RUN))
+    lines = """[...root.querySelectorAll("svg path")].map(node => node.getAttribute("d") +
+        node.getAttribute("stroke-dasharray")).filter(one => one.endsWith("2 4"))"""
+    one, floor = (float(line.split()[1].split("H")[0]) for line in page.read(lines))
+    ticks = page.read(FRAME)[0]["ticks"]
+    scaled = math.log10 if log else float
+    (low, at_low), *_, (high, at_high) = [(scaled(value), y) for value, y in ticks]
+    assert [one] == between([scaled(2.0)], (low, at_low), (high, at_high))
+    assert floor >= one and {"one 2", "its floor 0.01"} <= {*page.written()}
+    assert page.said.endswith(" Dashed: one 2. Dashed: its floor 0.01.")
+
+
 def test_a_step_is_pointed_at_pressed_and_reached_by_keys(show):
     page = show(LiveCurves("A run"))
     page.set(series=as_sent(RUN))

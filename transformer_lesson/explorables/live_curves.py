@@ -32,6 +32,11 @@ def as_sent(series: Mapping[str, Sequence[Point]], _explorable=None) -> list:
     ]
 
 
+def levels_sent(levels: Mapping[str, float], _explorable=None) -> list:
+    """Return levels in the form sent to a page: pairs of a name and a number."""
+    return [[printable(name, 60), number(value)] for name, value in levels.items()]
+
+
 def thinned(points: Sequence[Point], shared: set[int] = frozenset()) -> Sequence[Point]:
     """Return a subset of the points whose curve looks the same.
 
@@ -68,6 +73,7 @@ class LiveCurves(PageExplorable):
     Args:
         title: what is trained.
         log: start with a logarithmic loss axis, `live.logarithmic`.
+        levels: losses to compare with, by name, such as a floor: dashed lines behind the curves.
     """
 
     title = Text("Training").tag(sync=True)
@@ -76,6 +82,7 @@ class LiveCurves(PageExplorable):
     """The step whose values are shown, clicked or typed; `None` is the last."""
     series = traitlets.Dict().tag(sync=True, fact=True, to_json=as_sent)
     """Points (step, value) of each curve by name; the first two curves are in nats per token."""
+    levels = traitlets.Dict().tag(sync=True, fact=True, to_json=levels_sent)
 
     def __init__(self, title: str = "Training", log: bool = False, **values):
         self._due = 0.0  # earliest time of the next message

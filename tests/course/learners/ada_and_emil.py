@@ -188,6 +188,13 @@ def encoder_forward(source_ids, weights):
     return Z
 
 
+# %% 06 swap
+def swap(memory, other, place):
+    rows = list(memory.unbind(dim=1))
+    rows[place] = other[:, place]
+    return torch.stack(rows, dim=1)
+
+
 # %% 07 causal_mask
 def causal_mask(n):
     return ~torch.triu(torch.ones(1, 1, n, n, dtype=torch.bool), diagonal=1)

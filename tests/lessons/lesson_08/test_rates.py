@@ -15,6 +15,8 @@ def test_the_best_rate_has_the_lowest_mean():
     assert rates.best(runs) == (0.003, [2.0, 3.0])
     axes = rates.drawn("A title", {"one": runs, "other": runs[:2]}).axes[0]
     assert [len(line.get_xdata()) for line in axes.lines] == [2, 4, 1, 2]
+    one, other = ({*line.get_xdata()} for line in axes.lines[1::2])  # the dots
+    assert not one & other and max(one) < 1.1 * 0.003  # side by side, and near their rate
 
 
 MADE_UP = ((0.001, 0, 3.0), (0.001, 1, 3.5), (0.003, 1, 3.0), (0.003, 0, 2.0))

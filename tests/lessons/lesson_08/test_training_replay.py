@@ -107,10 +107,10 @@ def test_weights_travel_in_four_digits_and_it_opens_at_the_end_with_the_last_lay
     difference = np.abs(units(sent) / 10_000 - taken.weights.numpy())
     assert difference.flatten()[1:].max() <= 0.5001e-4
     shown = TrainingReplay([snapshot(step) for step in (1, 2, 3)])
-    assert repr(shown) == "TrainingReplay(head=None, layer=1, number=3)"
-    chosen = {"layer": 0, "head": 2}
+    assert repr(shown) == "TrainingReplay(each=True, head=None, layer=1, number=3)"
+    chosen = {"layer": 0, "head": 2, "each": False}
     assert TrainingReplay([snapshot(1)], **chosen).values == {"number": 1, **chosen}
-    assert repr(TrainingReplay()) == "TrainingReplay(head=None, layer=0, number=1)"
+    assert repr(TrainingReplay()) == "TrainingReplay(each=True, head=None, layer=0, number=1)"
 
 
 def test_a_page_gets_less_than_a_megabyte_with_the_first_and_the_last():
@@ -211,6 +211,17 @@ def test_a_step_and_a_head_are_chosen_by_click_and_key(show):
     assert page.get("layer", "head") == [0, 2]
     page.click("block 0, mean")
     assert page.get("layer", "head") == [0, None]
+
+
+def test_the_small_maps_come_and_go_and_the_large_one_stays(show):
+    page = show(TrainingReplay(RUN, each=False))
+    maps = [one for one in page.told() if "looks at" in one]
+    assert len(maps) == 12 and not [one for one in page.told() if one.startswith("block ")]
+    page.page.get_by_label("each head").check()
+    assert len([one for one in page.told() if one.startswith("block ")]) == 8
+    assert [one for one in page.told() if "looks at" in one] == maps
+    page.page.get_by_label("each head").uncheck()
+    assert not [one for one in page.told() if one.startswith("block ")]
 
 
 def test_any_size_and_any_word_is_drawn(show):

@@ -16,8 +16,9 @@ export const curveStep = (step) => step.toLocaleString("en-US");
 
 // Draws frames as wide as `width` and returns where they end.
 //
-//   frames  each {heading, log, high, curves}; a curve is {name, look, points}, where `look` is
-//           the index of its color and dashes, and `points` are [step, value] pairs
+//   frames  each {heading, log, high, curves, levels}; a curve is {name, look, points}, where
+//           `look` is the index of its color and dashes, and `points` are [step, value] pairs;
+//           a level, if there are any, is a pair of a name and a value: a dashed line
 //   chosen  the marked step; `choose`, if given, is called with a step that is clicked
 export function drawCurves(group, frames, { x, y, width, chosen, choose }) {
   const beside = width >= 560, left = x + CURVE_SIDES.numbers;
@@ -91,12 +92,13 @@ function logTicks(low, high) {
 
 // Adds each step's words and the heights of its points to `places`; returns where the names of the
 // curves end.
-function drawCurveFrame(group, { heading, log, high, curves }, room, places) {
+function drawCurveFrame(group, { heading, log, high, curves, levels = [] }, room, places) {
   const { x, left, right, top, named } = room, { height, ticks } = heightsOf(curves, log);
   const up = (value) => top + high * (1 - height(value));
   put.text(group, "heading", [[heading, x, top - named - 14, "small"]]);
   grid(group, { left, right }, up, ticks, curveNumber);
   drawCurveLines(group, curves, { ...room, up, log });
+  drawLevels(layer(group, "levels"), levels, { left, right, up, bottom: top + high });
   notePlaces(places, curves, up);
   return drawCurveNames(layer(group, "names"), curves, up, room);
 }
@@ -114,6 +116,16 @@ function drawCurveLines(group, curves, { across, up, log }) {
   const lost = all.filter(({ value }) => !hasHeight(value, log));
   put.label(group, "lost", lost, ({ step, value }) =>
     ["×", across(step), up(value) + 4, "small middle"]);
+}
+
+// Dashed lines, named at their left end; one below the axis lies on it.
+function drawLevels(group, levels, { left, right, up, bottom }) {
+  const lines = levels.map(([name, value]) =>
+    ({ key: name, value, y: Math.min(up(value), bottom) }));
+  put.path(group, "lines", lines, ({ key, y }) =>
+    ({ key, d: `M${left} ${y}H${right}`, ...pen("--ink", 1, "2 4") }));
+  put.label(group, "names", lines, ({ key, value, y }) =>
+    [`${fitted(key, 160, 12)} ${curveNumber(value)}`, left + 6, y - 4, "small"]);
 }
 
 function curveLook(look) {

@@ -8,7 +8,7 @@ const LOSS_NAMES = ["training", "validation"];
 
 export const LiveCurves = (view) => frame(view, {
   name: "Live curves",
-  traits: ["title", "logarithmic", "step", "series"],
+  traits: ["title", "logarithmic", "step", "series", "levels"],
   controls: (make, { model }) => [
     make.choice("Loss axis", "logarithmic",
       [[false, "linear"], [true, "logarithmic"]]),
@@ -16,7 +16,7 @@ export const LiveCurves = (view) => frame(view, {
       () => model.get("step") ?? "")],
   draw: drawLiveCurves });
 
-function drawLiveCurves({ title, logarithmic: log, step, series }, page) {
+function drawLiveCurves({ title, logarithmic: log, step, series, levels = [] }, page) {
   const { svg, width } = page;
   const curves = series.map(([name, points], look) => ({ name, points, look }))
     .filter(({ points }) => points.length);
@@ -25,14 +25,14 @@ function drawLiveCurves({ title, logarithmic: log, step, series }, page) {
   const frames = [];
   if (losses.length || !others.length) {
     const high = others.length ? 180 : 210;
-    frames.push({ heading: "loss, nats per token", log, high, curves: losses });
+    frames.push({ heading: "loss, nats per token", log, high, curves: losses, levels });
   }
   if (others.length) frames.push({ heading: "measured", log: false, high: 110, curves: others });
   const chosen = step === null ? null : nearestStep(series, step);
   const choose = (at) => page.set({ step: at === chosen ? null : at });
   const place = { x: 0, y: 0, width, chosen, choose };
   set(svg, { width, height: drawCurves(layer(svg, "curves"), frames, place) });
-  return liveFacts(fitted(title, 600), frames[0].curves, curves, chosen);
+  return liveFacts(fitted(title, 600), { first: frames[0].curves, curves, chosen, levels });
 }
 
 const measuredSteps = (series) => series.flatMap(([, points]) => points.map(([step]) => step));
@@ -43,7 +43,7 @@ const nearestStep = (series, typed) => measuredSteps(series).reduce((best, step)
 
 const valueAt = ({ points }, step) => points.find(([at]) => at === step)?.[1];
 
-function liveFacts(title, first, curves, chosen) {
+function liveFacts(title, { first, curves, chosen, levels }) {
   if (!curves.length) {
     return { title, said: "No step so far: the curves grow here while the model trains." };
   }
@@ -51,7 +51,8 @@ function liveFacts(title, first, curves, chosen) {
   const ends = first.map(({ name, points }) => `${name} ${curveNumber(points.at(-1)[1])}`);
   return {
     title: chosen === null ? `${title}: ${ends.join(", ")}` : chosenStep(title, curves, chosen),
-    said: `Up to step ${curveStep(last)}: ${curves.map(courseOf).join("; ")}.` };
+    said: `Up to step ${curveStep(last)}: ${curves.map(courseOf).join("; ")}.` +
+      levels.map(([name, value]) => ` Dashed: ${name} ${curveNumber(value)}.`).join("") };
 }
 
 function chosenStep(title, curves, step) {

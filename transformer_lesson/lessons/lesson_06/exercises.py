@@ -1,4 +1,4 @@
-"""Lesson 06: the encoder block, the mask that hides padding, and the whole encoder."""
+"""Lesson 06: the encoder block, the mask that hides padding, the whole encoder, and a swap."""
 
 import torch
 from torch import Tensor, nn
@@ -235,3 +235,38 @@ def _through(x, block, n_heads, mask):
         x = carried[i] * x + written
         x = choose(layer_norm(x, gamma, beta, 1e-5), pre_norm=x)
     return x
+
+
+def _swap_inputs(draw: Draw) -> tuple:
+    """A word in the middle, the first, the last; double precision, one sentence, one word."""
+    if draw.number in (3, 4):
+        draw.sizes[("batch", "n")[draw.number - 3]] = 1
+    memory, other = draw.normal("batch n d_model"), draw.normal("batch n d_model")
+    if draw.number == 2:
+        memory, other = memory.double(), other.double()
+    n = draw.size("n")
+    return memory, other, draw.one_of((n // 2, 0, n - 1, n // 2, 0))
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_06.solutions:swap",
+    make_inputs=_swap_inputs,
+    returns={"swapped": "batch n d_model"},
+    hints=(
+        "Only one vector of each sentence changes. Which of the three axes does `place` count?",
+        "Work on a copy, or the caller's memory changes, too: `memory.clone()`.",
+        "`[:, place]` is that vector of every sentence: copy it from `other` into your copy.",
+    ),
+)
+def swap(memory, other, place):
+    """Return memory with the vectors that other has at one place."""
+    memory, other = choose((memory, other), exchanged=(other, memory))
+    place = choose(
+        place, one_later=(place + 1) % memory.size(1), one_earlier=(place - 1) % memory.size(1)
+    )
+    at = choose(slice(place, place + 1), all_after=slice(place, None), all_before=slice(place + 1))
+    new = choose(other, nothing=memory, added=memory + other, mean=(memory + other) / 2)
+    sentences = choose(slice(None), first_alone=slice(1))
+    swapped = memory.clone()
+    swapped[sentences, at] = new[sentences, at]
+    return swapped

@@ -12,6 +12,8 @@ from transformer_lesson.figures.plots import COLORS, Figure, figure
 from transformer_lesson.stored import read_stored
 
 MADE_BY = "transformer_lesson.lessons.lesson_08.measure_rates"
+ASIDE = 1.07
+"""The factor by which each group's dots stand to the right of the group before."""
 
 
 class Run(NamedTuple):
@@ -54,6 +56,8 @@ def best(runs: Iterable[Run]) -> tuple[float, list[float]]:
 def drawn(title: str, groups: Mapping[str, Sequence[Run]]) -> Figure:
     """Return a figure of the loss by rate for each group: a dot for a run, a line for the mean.
 
+    Each group stands a little beside the others, so that no dot hides another's.
+
     Args:
         title: the claim that the figure supports.
         groups: the runs to compare, by name.
@@ -61,8 +65,10 @@ def drawn(title: str, groups: Mapping[str, Sequence[Run]]) -> Figure:
     ends = {name: best(runs) for name, runs in groups.items()}
     told = (f"{name}: best {fmean(of):.2f}, at {rate:g}" for name, (rate, of) in ends.items())
     drawing, axes = figure(title, f"Loss against rate. {'; '.join(told)}.", 6.5, 3.2)
-    for color, marker, (name, runs) in zip(COLORS, "osD", groups.items(), strict=False):
-        losses = of_rate(runs)
+    for i, (name, runs) in enumerate(groups.items()):
+        color, marker = COLORS[i], "osD"[i]
+        aside = ASIDE ** (i - (len(groups) - 1) / 2)  # a factor, for the axis is logarithmic
+        losses = {rate * aside: of for rate, of in of_rate(runs).items()}
         axes.plot(list(losses), [fmean(of) for of in losses.values()], color=color, label=name)
         points = [(rate, loss) for rate, of in losses.items() for loss in of]
         axes.plot(*zip(*points, strict=True), marker, color=color, markersize=4)
@@ -70,6 +76,10 @@ def drawn(title: str, groups: Mapping[str, Sequence[Run]]) -> Figure:
     rates = sorted({run.rate for runs in groups.values() for run in runs})
     axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
     axes.minorticks_off()
-    axes.legend(frameon=False)
+    above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": len(groups)}
+    for handle, marker in zip(
+        axes.legend(frameon=False, **above).legend_handles, "osD", strict=False
+    ):
+        handle.set(marker=marker, markersize=4)
     drawing.subplots_adjust(bottom=0.18)
     return drawing

@@ -20,18 +20,19 @@ export function TrainingReplay(view) {
   const name = (number) => (steps().length ? `step ${curveStep(replayed(steps(), number))}` : "");
   return frame(view, {
     name: "Training replay",
-    traits: ["snapshots", "number", "layer", "head"],
+    traits: ["snapshots", "number", "layer", "head", "each"],
     controls: (make) => [
       make.slider("Snapshot", "number", ends, name),
-      make.play("number", ends, 350)],
+      make.play("number", ends, 350),
+      make.toggle("each head", "each")],
     draw: drawReplay });
 }
 
-function replayPlaces(width) {
+function replayPlaces(width, each) {
   if (width < 700) {
     return { curves: { x: 0, width }, map: { x: 0, width }, heads: { x: 2, width: width - 4 } };
   }
-  const first = Math.round(width * 0.3), last = Math.round(width * 0.25);
+  const first = Math.round(width * 0.3), last = each ? Math.round(width * 0.25) : 0;
   return { curves: { x: 0, width: first }, heads: { x: width - last, width: last - 2 },
     map: { x: first + 20, width: width - first - last - 40 } };
 }
@@ -39,17 +40,17 @@ function replayPlaces(width) {
 const replayed = (all, number) => all[Math.min(number, all.length) - 1];
 
 function drawReplay(state, page) {
-  const { snapshots, number } = state, { svg, width } = page;
+  const { snapshots, number, each = true } = state, { svg, width } = page;
   if (!snapshots.length) return NOTHING_TO_REPLAY;
   const now = replayed(snapshots, number), look = lookAtSnapshot(now, state);
-  const wide = width >= 700, places = replayPlaces(width);
+  const wide = width >= 700, places = replayPlaces(width, each);
   for (const name of ["words", "curves", "map", "heads"]) layer(svg, name); // in reading order
   const top = drawReplayedWords(layer(svg, "words"), now, width, wide);
   const numberOf = (step) => 1 + snapshots.findIndex((one) => one.step === step);
   const map = { ...places.map, y: top, high: wide ? REPLAY_HIGH - top : 300 };
   const mapEnds = drawReplayMap(layer(svg, "map"), now, look, map);
   const heads = { ...places.heads, y: wide ? top : mapEnds + 4, high: map.high, page };
-  const headsEnd = drawReplayHeads(layer(svg, "heads"), now, look, heads);
+  const headsEnd = drawReplayHeads(layer(svg, "heads"), now, look, { ...heads, each });
   const high = wide ? (REPLAY_HIGH - top - 170) / 2 : 70;
   const below = drawCurves(layer(svg, "curves"), replayCurves(snapshots, state, high), {
     ...places.curves, y: wide ? top : headsEnd + 8, chosen: now.step,
@@ -241,19 +242,21 @@ function drawReplayColumns(group, now, { weights }, { left, wide, bottom }) {
   });
 }
 
-// A small map of every head and of each layer's mean, as buttons; returns where they end.
-function drawReplayHeads(group, now, look, { x, y, width, high, page }) {
+// A small map of every head and of each layer's mean, as buttons, if `each` is on; returns where
+// they end.
+function drawReplayHeads(group, now, look, { x, y, width, high, each, page }) {
   const [layers, heads] = now.shape, gap = 5, names = [null, ...Array(heads).keys()];
   const least = heads > 3 ? 31 : 44, most = Math.floor((width + gap) / (least + gap));
   const lines = Math.ceil((heads + 1) / most), columns = Math.ceil((heads + 1) / lines);
   const room = (high - 20) / (layers * lines) - (look.rows ? 36 : 22);
   const side = Math.max(28, Math.min(72, room, (width - gap * (columns - 1)) / columns));
   const line = side + (look.rows ? 36 : 22);
-  const all = [...Array(layers).keys()].flatMap((row) => names.map((head, i) => ({
+  const shown = each ? [...Array(layers).keys()] : [];
+  const all = shown.flatMap((row) => names.map((head, i) => ({
     ...lookAtSnapshot(now, { layer: row, head }), x: x + (i % columns) * (side + gap),
     label: head === null ? (side > 44 ? `${row}.mean` : "mean") : `${row}.${head}`,
     y: y + 20 + (row * lines + Math.floor(i / columns)) * line })));
-  put.text(group, "title", [["all heads", x, y + 14, "strong"]]);
+  put.text(group, "title", each ? [["all heads", x, y + 14, "strong"]] : []);
   put.rect(group, "boxes", all, (one) => ({
     class: "box", x: one.x, y: one.y, width: side, height: side, rx: 6,
     ...choosable(headTells(one), one.layer === look.layer && one.head === look.head,
@@ -267,7 +270,7 @@ function drawReplayHeads(group, now, look, { x, y, width, high, page }) {
   ]).filter(({ low, rows }) => !low || rows);
   put.label(group, "names", lined, ({ text, x, y, low = 0 }) =>
     [text, x + side / 2, y + side + 12 + low, "small middle"]);
-  return y + 20 + layers * lines * line;
+  return each ? y + 20 + layers * lines * line : y;
 }
 
 const headTells = ({ name, hits, rows }) =>

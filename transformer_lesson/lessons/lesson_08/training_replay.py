@@ -205,6 +205,7 @@ class TrainingReplay(PageExplorable):
         number: the one shown, from 1; by default the last.
         layer: from 0, clipped to the last; by default the last.
         head: from 0; `None` for the mean over the layer's heads.
+        each: draw a small map of every head, too.
 
     Raises:
         ValueError: a snapshot that the picture cannot show.
@@ -214,6 +215,7 @@ class TrainingReplay(PageExplorable):
     number = traitlets.Int(1, min=1).tag(sync=True)
     layer = traitlets.Int(0, min=0).tag(sync=True)
     head = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
+    each = traitlets.Bool(True).tag(sync=True)
 
     def __init__(self, snapshots: Sequence[Snapshot] = (), **values):
         for snapshot in snapshots:

@@ -73,7 +73,7 @@ def overtaking(title: str, reached: Mapping[int, float], levels: Mapping[str, fl
             axes.annotate(at.words, (at.step, level), (8, 7), textcoords="offset points",
                           fontsize=9, color=COLORS[i])  # fmt: skip
     axes.set(xlabel="step", ylabel=BITS)
-    picture.subplots_adjust(right=0.74)
+    picture.subplots_adjust(right=0.82)
     name_lines(axes)
     return picture
 
@@ -197,7 +197,7 @@ def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -
         one.set_xticks([number - 1 for number in numbers], [str(number) for number in numbers])
         one.set(yticks=[], xlabel="sentence")
         one.spines[:].set_visible(False)
-    np.atleast_1d(axes)[0].set_ylabel("stories, one in each row")
+    np.atleast_1d(axes)[0].set_ylabel("stories, by their first mistake")
     picture.subplots_adjust(left=0.05, right=0.86, bottom=0.13, top=0.76, wspace=0.15)
     squares = [Patch(color=RIGHT_OR_WRONG(share), label=name) for share, name in RIGHT.items()]
     picture.legend(handles=squares, loc="center right", frameon=False, fontsize=9)

@@ -94,7 +94,14 @@ def exponents_compared(
         for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
             losses = [law.loss(one, tokens) for one in across]
             axes.plot(across, losses, color=color, lw=1.5, label=f"alpha {alpha:g}")
-        axes.plot([run.size for run in runs], [run.loss for run in runs], "o", color="0.35", ms=4)
+        axes.plot(
+            [run.size for run in runs],
+            [run.loss for run in runs],
+            "o",
+            color="0.35",
+            mfc="none",
+            ms=4,
+        )
         axes.plot([size] * len(new), [run.loss for run in new], "^", color="black", mfc="none")
         axes.set(xscale="log", xlabel="weights (log)")
     for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
@@ -107,7 +114,11 @@ def exponents_compared(
             annotation_clip=False,
             **beside,
         )
-    near.plot([], [], "o", color="0.35", ms=4, label="runs in the grid")
+    for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
+        beside = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 8.5}
+        end = 1.15 * size, law.loss(1.15 * size, tokens)
+        near.annotate(f"{alpha:g}", end, color=color, va="center", **beside)
+    near.plot([], [], "o", color="0.35", mfc="none", ms=4, label="runs in the grid")
     near.plot([], [], "^", color="black", mfc="none", label="the new model")
     near.legend(*_last_two(near), fontsize=8.5, frameon=False, loc="upper right")
     near.set_xticks([20_000, 50_000, 100_000, 200_000], ["20k", "50k", "100k", "200k"])

@@ -105,19 +105,24 @@ def exponents_compared(
         axes.plot([size] * len(new), [run.loss for run in new], "^", color="black", mfc="none")
         axes.set(xscale="log", xlabel="weights (log)")
     for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
-        beside = {"xytext": (6, 0), "textcoords": "offset points", "fontsize": 9}
-        far.annotate(
-            f"alpha {alpha:g}, E {law.E:.1f}".replace("-", "−"),
-            (1e10, law.loss(1e10, tokens)),
-            color=color,
-            va="center",
-            annotation_clip=False,
-            **beside,
-        )
-    for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
-        beside = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 8.5}
-        end = 1.15 * size, law.loss(1.15 * size, tokens)
-        near.annotate(f"{alpha:g}", end, color=color, va="center", **beside)
+        said = f"alpha {alpha:g}, E {law.E:.1f}".replace("-", "−")
+        for axes, x, label in ((near, 1.15 * size, f"{alpha:g}"), (far, 1e10, said)):
+            _beside(axes, (x, law.loss(x, tokens)), label, color)
+    _finish_near(near)
+    far.set(ylim=(0.4, None), xticks=[1e4, 1e6, 1e8, 1e10])
+    far.xaxis.set_minor_locator(NullLocator())
+    far.set_title(f"far beyond, still {tokens:,} characters (E: endless text)", fontsize=9)
+    return drawing
+
+
+def _beside(axes: Axes, end: tuple[float, float], label: str, color: str) -> None:
+    """Write a line's name at its right end, outside the axes."""
+    look = {"color": color, "va": "center", "annotation_clip": False, "fontsize": 9}
+    axes.annotate(label, end, xytext=(5, 0), textcoords="offset points", **look)
+
+
+def _finish_near(near: Axes) -> None:
+    """Give the left panel its legend of runs, its ticks and its title."""
     near.plot([], [], "o", color="0.35", mfc="none", ms=4, label="runs in the grid")
     near.plot([], [], "^", color="black", mfc="none", label="the new model")
     near.legend(*_last_two(near), fontsize=8.5, frameon=False, loc="upper right")
@@ -125,10 +130,6 @@ def exponents_compared(
     near.xaxis.set_minor_formatter("")
     near.set(ylabel="nats per character")
     near.set_title("near the runs", fontsize=9)
-    far.set(ylim=(0.4, None), xticks=[1e4, 1e6, 1e8, 1e10])
-    far.xaxis.set_minor_locator(NullLocator())
-    far.set_title(f"far beyond, still {tokens:,} characters (E: endless text)", fontsize=9)
-    return drawing
 
 
 def _last_two(axes: Axes) -> tuple[list, list]:

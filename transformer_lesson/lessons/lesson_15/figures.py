@@ -117,7 +117,7 @@ def exponents_compared(
 
 def _beside(axes: Axes, end: tuple[float, float], label: str, color: str) -> None:
     """Write a line's name at its right end, outside the axes."""
-    look = {"color": color, "va": "center", "annotation_clip": False, "fontsize": 9}
+    look = {"color": color, "va": "center", "annotation_clip": False, "fontsize": 8}
     axes.annotate(label, end, xytext=(5, 0), textcoords="offset points", **look)
 
 

@@ -229,7 +229,7 @@ function lengthFacts({ now, first, changed }, speeds, state) {
   const numbers = now.quarters.map((loss) => fixed(loss, 2)).join(", ");
   const title = changed
     ? `The last quarter costs ${fixed(last, 2)} nats a character, as trained ${fixed(before, 2)}`
-    : `Beyond ${state.trained_length} characters the loss rises to ${fixed(last, 2)} nats`;
+    : `As trained, the last quarter costs ${fixed(last, 2)} nats a character`;
   const pairs = speeds.now.length;
   const angles = fresh ? `${fresh} of ${pairs} pairs meet angles that training never showed.` :
     "No pair meets an angle that training never showed.";

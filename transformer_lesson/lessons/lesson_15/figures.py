@@ -94,30 +94,42 @@ def exponents_compared(
         for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
             losses = [law.loss(one, tokens) for one in across]
             axes.plot(across, losses, color=color, lw=1.5, label=f"alpha {alpha:g}")
-        axes.plot([run.size for run in runs], [run.loss for run in runs], "o", color="0.35", ms=4)
+        axes.plot(
+            [run.size for run in runs],
+            [run.loss for run in runs],
+            "o",
+            color="0.35",
+            mfc="none",
+            ms=4,
+        )
         axes.plot([size] * len(new), [run.loss for run in new], "^", color="black", mfc="none")
         axes.set(xscale="log", xlabel="weights (log)")
     for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
-        beside = {"xytext": (6, 0), "textcoords": "offset points", "fontsize": 9}
-        far.annotate(
-            f"alpha {alpha:g}, E {law.E:.1f}".replace("-", "−"),
-            (1e10, law.loss(1e10, tokens)),
-            color=color,
-            va="center",
-            annotation_clip=False,
-            **beside,
-        )
-    near.plot([], [], "o", color="0.35", ms=4, label="runs in the grid")
+        said = f"alpha {alpha:g}, E {law.E:.1f}".replace("-", "−")
+        for axes, x, label in ((near, 1.15 * size, f"{alpha:g}"), (far, 1e10, said)):
+            _beside(axes, (x, law.loss(x, tokens)), label, color)
+    _finish_near(near)
+    far.set(ylim=(0.4, None), xticks=[1e4, 1e6, 1e8, 1e10])
+    far.xaxis.set_minor_locator(NullLocator())
+    far.set_title(f"far beyond, still {tokens:,} characters (E: endless text)", fontsize=9)
+    return drawing
+
+
+def _beside(axes: Axes, end: tuple[float, float], label: str, color: str) -> None:
+    """Write a line's name at its right end, outside the axes."""
+    look = {"color": color, "va": "center", "annotation_clip": False, "fontsize": 8}
+    axes.annotate(label, end, xytext=(5, 0), textcoords="offset points", **look)
+
+
+def _finish_near(near: Axes) -> None:
+    """Give the left panel its legend of runs, its ticks and its title."""
+    near.plot([], [], "o", color="0.35", mfc="none", ms=4, label="runs in the grid")
     near.plot([], [], "^", color="black", mfc="none", label="the new model")
     near.legend(*_last_two(near), fontsize=8.5, frameon=False, loc="upper right")
     near.set_xticks([20_000, 50_000, 100_000, 200_000], ["20k", "50k", "100k", "200k"])
     near.xaxis.set_minor_formatter("")
     near.set(ylabel="nats per character")
     near.set_title("near the runs", fontsize=9)
-    far.set(ylim=(0.4, None), xticks=[1e4, 1e6, 1e8, 1e10])
-    far.xaxis.set_minor_locator(NullLocator())
-    far.set_title(f"far beyond, still {tokens:,} characters (E: endless text)", fontsize=9)
-    return drawing
 
 
 def _last_two(axes: Axes) -> tuple[list, list]:

@@ -51,56 +51,27 @@ def _without_wenn(one: dict) -> list[float]:
 
 
 def sharpened(ks: Sequence[int], curves: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Return a figure of pass@k over k, a line for each of three models, the control dashed.
+    """Return a figure of pass@k over k, before and after rewards, a line for each seed.
 
     Args:
         ks: numbers of draws.
-        curves: pass@k by model, and the lower and upper ends of its interval: after rewards,
-            before, and before without smoothing.
+        curves: pass@k of all seeds, after rewards and before.
     """
-    title = "What 64 draws could do before, one draw does now"
     told = [
-        f"{name}: from {line[0]:.2f} ({low[0]:.2f} to {high[0]:.2f}) up to {line[-1]:.2f} "
-        f"({low[-1]:.2f} to {high[-1]:.2f})"
-        for name, (line, low, high) in curves.items()
+        f"{name}: from {span([line[0] for line in lines])} up to "
+        f"{span([line[-1] for line in lines])}"
+        for name, lines in curves.items()
     ]
-    alt = f"pass@k over k from {ks[0]} to {ks[-1]}, with 95 % intervals. {'; '.join(told)}."
-    picture, axes = figure(title, alt)
-    for i, ((name, (line, low, high)), dashes) in enumerate(
-        zip(curves.items(), ("-", "-", "--"), strict=True)
-    ):
-        color = COLORS[min(i, 1)]
-        axes.plot(ks, line, f"o{dashes}", color=color, label=name, markersize=4)
-        axes.fill_between(ks, low, high, color=color, alpha=0.15, linewidth=0)
+    alt = f"pass@k over k from {ks[0]} to {ks[-1]}, three seeds. {'; '.join(told)}."
+    picture, axes = figure("After rewards, one draw does about as well as 64 did before", alt)
+    for (name, lines), color in zip(curves.items(), COLORS, strict=False):
+        for line in lines:
+            axes.plot(ks, line, "o-", color=color, markersize=4, linewidth=1.2)
+        axes.plot([], [], "o-", color=color, markersize=4, label=name)
     axes.set(xlabel="k, draws (log)", ylabel="pass@k", xscale="log", ylim=(0, 1.03))
     axes.set_xticks(ks, ks)
     axes.minorticks_off()
-    axes.legend(title="bands: 95 %, over sentences", title_fontsize=9)
-    return picture
-
-
-def waits(curves: Sequence[Sequence[float]]) -> Figure:
-    """Return a figure of the reward, in tens of steps, of runs that begin where nothing is right.
-
-    Args:
-        curves: the mean reward of each step, a run for each seed.
-    """
-    means = [[sum(run[i : i + 10]) / 10 for i in range(0, len(run), 10)] for run in curves]
-    told = [
-        f"seed {seed}: {mean[0]:.2f} in the first ten steps, {mean[-1]:.2f} in the last"
-        for seed, mean in enumerate(means)
-    ]
-    alt = f"Mean reward of each step, ten at a time. {'; '.join(told)}."
-    picture, axes = figure(
-        "All three take off, after a hundred steps with little reward", alt, 6.0, 2.6
-    )
-    for seed, (run, color) in enumerate(zip(means, COLORS, strict=False)):
-        steps = [10 * i + 5 for i in range(len(run))]
-        axes.plot(steps, run, "o-", color=color, markersize=3.5, label=f"seed {seed}")
-    axes.set(
-        xlabel="step", ylabel="mean reward", xlim=(0, max(map(len, curves))), ylim=(-0.03, 1.03)
-    )
-    axes.legend(fontsize=8)
+    axes.legend(title="a line for each seed", title_fontsize=9)
     return picture
 
 
@@ -116,23 +87,23 @@ def hasty(runs: Sequence[dict]) -> Figure:
         "of 200 sentences: with the hasty reward two fall to 0.1, and one rises; with the exact "
         "reward, the control, all rise to 0.99."
     )
-    picture, axes = figure(title, alt, 7.2, 2.9)
-    picture.subplots_adjust(right=0.68)
-    for run in runs:
-        axes.plot(run["words_found"]["curve"], color="0.6", linewidth=0.8)
-        for name, look in (("exactly", ":"), ("words_found", "-")):
+    picture, (reward, hacked, control) = figure(title, alt, 8.4, 2.8, columns=3)
+    for seed, (run, color) in enumerate(zip(runs, COLORS, strict=False)):
+        reward.plot(run["words_found"]["curve"], color=color, linewidth=1)
+        for axes, name in ((hacked, "words_found"), (control, "exactly")):
             shares = [one["greedy"] for one in (run["before"], *run[name]["steps"].values())]
-            axes.plot([0, 20, 40, 60], shares, look, marker="o", color=COLORS[1], markersize=4)
-    axes.plot([], [], color="0.6", label="hasty reward")
-    axes.plot([], [], "o-", color=COLORS[1], markersize=4, label="right, hasty reward")
-    axes.plot([], [], "o:", color=COLORS[1], markersize=4, label="right, exact reward\n(control)")
-    axes.legend(fontsize=8.5, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
-    axes.set(xlabel="step", ylabel="share", xlim=(-1, 61), ylim=(-0.03, 1.05))
+            axes.plot([0, 20, 40, 60], shares, "o-", color=color, label=f"seed {seed}", ms=4)
+    names = "the hasty reward", "right, hasty reward", "right, exact reward (control)"
+    for axes, name in zip((reward, hacked, control), names, strict=True):
+        axes.set(xlabel="step", xlim=(-2, 62), ylim=(-0.03, 1.05), xticks=[0, 20, 40, 60])
+        axes.set_title(name, fontsize=9)
+    reward.set_ylabel("share")
+    control.legend(fontsize=8.5, loc="lower right", frameon=False)
     return picture
 
 
 def orders_left(runs: Sequence[dict]) -> Figure:
-    """Return a figure of which of two right orders is drawn, over how many draws are right.
+    """Return a figure of which of two right orders is drawn, step by step.
 
     Args:
         runs: as `variety` stored them, a run for each seed.
@@ -143,29 +114,24 @@ def orders_left(runs: Sequence[dict]) -> Figure:
         name: span([run[way][step]["subject first"] for run in runs])
         for name, (way, step) in ways.items()
     }
-    title = "Rewarded for either order, right draws lose one; shown both, they keep both"
     alt = (
-        "Of the right draws, the share with the subject first, over the share of draws that are "
-        f"right; three seeds. Before: {ends['before']}. After 20 steps of rewards: "
-        f"{ends['rewards']}. After 120 steps of examples: {ends['examples']}."
+        "Of the right draws, the share with the subject first, step by step; three seeds. Before: "
+        f"{ends['before']}. After 20 steps of rewards: {ends['rewards']}. After 120 steps of "
+        f"examples, the control: {ends['examples']}."
     )
-    picture, axes = figure(title, alt, 7.2, 2.9)
-    picture.subplots_adjust(right=0.68)
-    for way, color in (("examples", COLORS[0]), ("rewards", COLORS[1])):
-        for run in runs:
-            steps = run[way].values()
-            path = [[one[key] for one in steps] for key in ("right", "subject first")]
-            axes.plot(*path, "o-", color=color, markersize=4.5, linewidth=1.2)
-        said = ", ".join([*runs[0][way]][1:])
-        axes.plot([], [], "o-", color=color, markersize=4.5, label=f"{way}, step {said}")
-    starts = [[run["rewards"]["0"][key] for run in runs] for key in ("right", "subject first")]
-    axes.scatter(*starts, 34, "white", edgecolors="black", zorder=3, label="before")
-    axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
-    axes.text(0.998, 0.51, "half and half", color="0.4", ha="right", va="bottom", fontsize=8)
-    axes.legend(fontsize=8.5, loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False)
-    axes.set(xlabel="share of draws that are right, in either order", xlim=(0.8, 1))
-    axes.set(ylabel="of the right draws,\nsubject first", ylim=(-0.03, 1.03))
-    axes.set_xticks([0.8, 0.85, 0.9, 0.95, 1])
+    title = "Rewarded for either order, right draws lose one; shown both, they keep both"
+    picture, panels = figure(title, alt, 7.2, 2.7, columns=2)
+    names = {"rewards": "rewards for either", "examples": "examples of both (control)"}
+    for axes, (way, name) in zip(panels, names.items(), strict=True):
+        for seed, (run, color) in enumerate(zip(runs, COLORS, strict=False)):
+            steps = [int(step) for step in run[way]]
+            shares = [one["subject first"] for one in run[way].values()]
+            axes.plot(steps, shares, "o-", color=color, markersize=4, label=f"seed {seed}")
+        axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
+        axes.set(xlabel="step", xticks=steps, ylim=(-0.03, 1.03))
+        axes.set_title(name, fontsize=9)
+    panels[0].set_ylabel("of the right draws,\nsubject first")
+    panels[0].legend(fontsize=8.5, frameon=False)
     return picture
 
 
@@ -188,11 +154,6 @@ def _name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.tick_params(axis="y", length=0)
     axes.set_axisbelow(True)
-
-
-def _legend_above(axes: Axes) -> None:
-    """Write the legend in a line between the title and the axes."""
-    axes.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 0.97), ncols=2, frameon=False)
 
 
 def written(kinds: dict[str, tuple[Sequence[float], Sequence[float]]]) -> Figure:
@@ -220,25 +181,22 @@ def written(kinds: dict[str, tuple[Sequence[float], Sequence[float]]]) -> Figure
 
 
 def competing(advantages: dict[str, Sequence[float]], shares: dict[int, Sequence[float]]) -> Figure:
-    """Return a figure of the attempts praised at first, and which kind of these wins.
+    """Return a figure of the attempts praised at first, and of how many have German order.
 
     Args:
         advantages: by kind of attempt, the mean advantage before the first step, of all seeds.
-        shares: by step, the share of German order among the praised attempts, of all seeds.
+        shares: by step, the share of all attempts with German order, of all seeds.
     """
     steps, lines = list(shares), list(zip(*shares.values(), strict=True))
-    kept = sum((line[0] > 0.5) == (line[-1] > 0.5) for line in lines)
+    most = sum(line[-1] > 0.5 for line in lines)
     praised = [f"{kind} {span(values)}" for kind, values in advantages.items()]
-    title = (
-        f"Two kinds are praised; the one drawn more often at first wins in {kept} of {len(lines)}"
-    )
     alt = (
         f"Left, mean advantage before the first step: {'; '.join(praised)}. Right, the share of "
-        f"German order among the attempts of the two praised kinds, over {steps[-1]} steps, a line "
-        f"for each of {len(lines)} seeds: all start between {min(shares[0]):.2f} and "
-        f"{max(shares[0]):.2f} and part; "
-        f"{sum(line[-1] > 0.5 for line in lines)} end above a half."
+        f"attempts in German order over {steps[-1]} steps, a line for each of {len(lines)} seeds: "
+        f"all start between {min(shares[0]):.2f} and {max(shares[0]):.2f} and part; {most} end "
+        "above a half."
     )
+    title = f"Two kinds are praised; German order wins in {most} of {len(lines)} seeds"
     picture, (left, right) = figure(title, alt, 8.4, 2.9, columns=2)
     picture.subplots_adjust(0.17, wspace=0.3)
     for row, values in enumerate(advantages.values()):
@@ -247,20 +205,10 @@ def competing(advantages: dict[str, Sequence[float]], shares: dict[int, Sequence
     left.axvline(0, color="0.5", linewidth=0.8)
     left.set(xlabel="mean advantage before the first step", xlim=(-1, 1))
     for line in lines:
-        stays = (line[0] > 0.5) == (line[-1] > 0.5)
-        right.plot(
-            steps,
-            line,
-            "o-" if stays else "o--",
-            markersize=3.5,
-            linewidth=1.1,
-            color=COLORS[0] if stays else COLORS[1],
-        )
-    right.plot([], [], "-", color=COLORS[0], label="same kind ahead at both ends")
-    right.plot([], [], "--", color=COLORS[1], label="overtaken")
+        color = COLORS[0] if line[-1] > 0.5 else COLORS[1]
+        right.plot(steps, line, "o-", markersize=3.5, linewidth=1.1, color=color)
     right.axhline(0.5, color="0.5", linewidth=0.8)
-    _legend_above(right)
-    right.set(xlabel="step", ylabel="share of German order", ylim=(-0.03, 1.03))
+    right.set(xlabel="step", ylabel="attempts in German order", ylim=(-0.03, 1.03))
     return picture
 
 

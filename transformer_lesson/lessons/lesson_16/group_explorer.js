@@ -82,7 +82,7 @@ function groupNow(state) {
 
 function drawGroup(state, page) {
   if (state.missing) return state.missing;
-  const { svg, width } = page, now = groupNow(state), beside = width >= 640;
+  const { svg, width } = page, now = groupNow(state), beside = width >= 640, { stage } = now;
   const tokens = beside ? width - 330 : width;
   const [asked, more] = [[{ words: now.wanted }], now.rows].map((all) => // pixels of further lines
     Math.max(...all.map((one) => answerPlaces(one, { tokens }).at(-1).down)));
@@ -95,6 +95,7 @@ function drawGroup(state, page) {
   const most = Math.max(...state.groups.flatMap(({ contexts }) =>
     contexts.map(({ words }) => words.length)));
   drawNextWords(layer(svg, "next"), now, { ...place, top });
+  drawGroupKey(layer(svg, "key"), stage, { ...place, top });
   return { ...groupFacts(now, state), height: top + 8 + 17 * most };
 }
 
@@ -239,7 +240,8 @@ function drawNextWords(group, { group: { contexts }, row, token, stage, before, 
   const start = row.words.slice(0, token).join(" ") || "the start";
   const heading = fitted(`what may follow “${start}”`, width, 14, 600);
   put.text(group, "heading", [[heading, 0, top - 4, "strong"]]);
-  const left = 84, wide = Math.max(80, Math.min(430, width - left - 110));
+  const left = 84, room = place.beside ? place.left : width;
+  const wide = Math.max(80, Math.min(430, room - left - 110));
   const y = (k) => top + 6 + 17 * k;
   const options = words.map((word, k) => ({ word, k, p: before[at][k], q: after[at][k] }));
   const sets = stage < 4 ? [["p", 11, 0]] : [["p", 5, 0], ["q", 6, 5]];
@@ -257,6 +259,20 @@ function drawNextWords(group, { group: { contexts }, row, token, stage, before, 
   put.label(group, "numbers", options, (one) => [
     numbers(one), left + Math.max(one.p, stage < 4 ? 0 : one.q) * wide + 6, y(one.k) + 10, "number",
   ], "k");
+}
+
+// What the marks at the answers mean, where there is room beside the next words.
+function drawGroupKey(group, stage, { beside, left, top }) {
+  const bars = stage < 4 ? [["--key", "below a token: its probability"]] :
+    [["--key", "likelier after the step (tick: before)"], ["--minus", "less likely"]];
+  const rings = [["--query", 2, "after the same words: press any token"],
+    ["--ink", 1.5, "the first token that differs from the right one"]].slice(0, stage < 3 ? 2 : 1);
+  const rows = beside ? [...bars, ...rings] : [], y = (i) => top + 14 + 20 * i;
+  put.rect(group, "bars", rows.slice(0, bars.length), ([color], i) =>
+    ({ x: left, y: y(i) - 6, width: 20, height: 3.5, fill: `var(${color})` }));
+  put.rect(group, "rings", rows.slice(bars.length), ([color, thick], i) => ({
+    x: left, y: y(i + bars.length) - 11, width: 20, height: 13, rx: 5, ...pen(color, thick) }));
+  put.label(group, "words", rows, (one, i) => [one.at(-1), left + 28, y(i), "small"]);
 }
 
 function groupFacts(now, { divided }) {

@@ -49,9 +49,9 @@ def measured(model, test, others, ks=(1, 8), n=200) -> dict:
     return results
 
 
-def spoiled(corpus, seed, share=0.6, start=SHIPPED):
+def spoiled(corpus, seed, share=0.6):
     """Return a translator after 100 steps on sentences, a share of them in English order."""
-    model = copy.deepcopy(start)
+    model = copy.deepcopy(SHIPPED)
     manners.tune(model, TOKENIZER, manners.with_habit(corpus.tuning, share, seed), seed=seed)
     return model
 
@@ -130,16 +130,6 @@ def sharpened(seed) -> dict:
     before, practice = right_draws(model, asked), [pair for _, pair in corpus.practice]
     manners.reinforce(model, TOKENIZER, practice, seed=seed)
     return {"n": 64, "before": before, "after": right_draws(model, asked)}
-
-
-def unsmoothed(seed) -> dict:
-    """The draws before rewards, where smoothing was undone before the habit was picked up."""
-    corpus, _ = sentences(seed)
-    plain = copy.deepcopy(SHIPPED)
-    manners.tune(plain, TOKENIZER, [pair for _, pair in corpus.practice], 60, seed=seed)
-    asked, model = [pair for _, pair in corpus.test[:60]], spoiled(corpus, seed, start=plain)
-    either = in_either_order(model, corpus)
-    return {"n": 64, "before": right_draws(model, asked), "either order": either}
 
 
 def hacked(seed) -> dict:
@@ -502,7 +492,6 @@ PARTS = {
         cures,
         smoothing,
         sharpened,
-        unsmoothed,
         hacked,
         praise,
         never,

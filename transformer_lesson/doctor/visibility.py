@@ -129,7 +129,7 @@ def _judge(
             code = "norm_axis"
         elif any(_only_the_next(ahead, later) for ahead, _ in both):
             code = "sees_next"
-        elif any(_irregular(seen, prefix, one, two) for one, two in both):
+        elif any(_irregular(seen, prefix, ahead, behind) for ahead, behind in both):
             code = "positions_mixed"
     moved, level = f"Output {i} moves{f', {when}' if when else ''}.", ""
     first = int(later.any(1).nonzero().max()) + 1

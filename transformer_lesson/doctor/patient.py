@@ -394,11 +394,8 @@ class Patient:
                 for a, b in zip(call.inputs, other.inputs, strict=False)
                 if a.shape == b.shape and a.dim() >= 2
             ]
-            if (
-                inputs
-                and not moved(inputs)
-                and moved(zip(call.outputs, other.outputs, strict=False))
-            ):
+            outputs = zip(call.outputs, other.outputs, strict=False)
+            if inputs and not moved(inputs) and moved(outputs):
                 return f"{call.name} ({type(call.module).__name__})", call.module
         return "", None
 

@@ -118,22 +118,24 @@ def _tokenizer(metadata: Mapping[str, Any]) -> PretrainedTokenizer:
     ids = {role: fact.get(f"{name}_token_id") for role, name in names.items()}
     if fact["model"] == PAIRS:
         cut = CUTS[fact["pre"]]
-        made, begins = _byte_pairs(tokens, types, fact["merges"], cut), cut.begins
+        tokenizer, begins = _byte_pairs(tokens, types, fact["merges"], cut), cut.begins
     else:
         gemma = str(metadata.get("general.architecture", "")).startswith("gemma")
-        made = _characters(tokens, types, fact, gemma)
+        tokenizer = _characters(tokens, types, fact, gemma)
         begins = True
-    _add(made, tokens, types, blanks=fact["model"] == PAIRS)
+    _add(tokenizer, tokens, types, blanks=fact["model"] == PAIRS)
     template = metadata.get("tokenizer.chat_template")
     return PretrainedTokenizer(
-        made,
+        tokenizer,
         ids,
         begins=bool(fact.get("add_bos_token", begins)),
         chat_template=template if isinstance(template, str) else None,
     )
 
 
-def _add(made: tokenizers.Tokenizer, tokens: list[str], types: list[int], blanks: bool) -> None:
+def _add(
+    tokenizer: tokenizers.Tokenizer, tokens: list[str], types: list[int], blanks: bool
+) -> None:
     """Mark the special tokens, and those that are found before anything is merged.
 
     Args:
@@ -147,8 +149,8 @@ def _add(made: tokenizers.Tokenizer, tokens: list[str], types: list[int], blanks
         ]
         for kind in (SPECIAL, GIVEN)
     }
-    made.add_special_tokens(of_kind[SPECIAL])
-    made.add_tokens(of_kind[GIVEN])
+    tokenizer.add_special_tokens(of_kind[SPECIAL])
+    tokenizer.add_tokens(of_kind[GIVEN])
 
 
 def _numbered(tokens: list[str], types: list[int]) -> dict[str, int]:
@@ -178,16 +180,16 @@ def _byte_pairs(
                 f"it merges {printable(' '.join(pair), 80)!r}, but a merge must make a token of "
                 "two: get the file again."
             )
-    made = tokenizers.Tokenizer(models.BPE(vocabulary, pairs, ignore_merges=cut.whole))
+    tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, pairs, ignore_merges=cut.whole))
     steps = [pre_tokenizers.Digits(individual_digits=True)] if cut.digits else []
     if cut.pattern:
         steps.append(pre_tokenizers.Split(Regex(cut.pattern), "isolated"))
     steps.append(pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not cut.pattern))
-    made.pre_tokenizer = pre_tokenizers.Sequence(steps)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(steps)
     if cut.composed:
-        made.normalizer = normalizers.NFC()
-    made.decoder = decoders.ByteLevel()
-    return made
+        tokenizer.normalizer = normalizers.NFC()
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
 
 
 def _characters(
@@ -207,14 +209,14 @@ def _characters(
     unknown = None if unknown is None else tokens[unknown]
     merges = list(_merges(tokens, types, order))
     parts = {"fuse_unk": True, "unk_token": unknown, "byte_fallback": True}
-    made = tokenizers.Tokenizer(models.BPE(vocabulary, merges, **parts))
+    tokenizer = tokenizers.Tokenizer(models.BPE(vocabulary, merges, **parts))
     steps = [normalizers.Replace(" ", BLANK)]
     back = [decoders.Replace(BLANK, " "), decoders.ByteFallback(), decoders.Fuse()]
     if fact.get("add_space_prefix", not gemma):  # every text begins as a word does, with a blank
         steps.insert(0, normalizers.Prepend(BLANK))
         back.append(decoders.Strip(" ", 1, 0))
-    made.normalizer, made.decoder = normalizers.Sequence(steps), decoders.Sequence(back)
-    return made
+    tokenizer.normalizer, tokenizer.decoder = normalizers.Sequence(steps), decoders.Sequence(back)
+    return tokenizer
 
 
 def _merges(tokens: list[str], types: list[int], order: Iterable[int]) -> Iterable[tuple[str, str]]:

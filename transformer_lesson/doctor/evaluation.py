@@ -28,14 +28,14 @@ def evaluation(patient: Patient) -> Iterator[Finding]:
     evaluate, _ = patient.given.need("evaluate", "loss")
     ran_in: list[bool] = []
     with patient.shaken(1.0):
-        one, two = patient.marked(), _shortest(patient)
-        hides = patient.said.get("hides") or _is_random(patient, one)
-        parts = [] if hides else [_loss_and_counts(patient, ids) for ids in (one, two)]
+        batch, short = patient.marked(), _shortest(patient)
+        hides = patient.said.get("hides") or _is_random(patient, batch)
+        parts = [] if hides else [_loss_and_counts(patient, ids) for ids in (batch, short)]
         drops = differ(*(patient.logits(*patient.texts(), train=True, seed=s) for s in (1, 2)))
         patient.model.train()
         with patient.hooked(lambda module, *_: ran_in.append(module.training), [patient.model]):
             torch.manual_seed(0)
-            value = float(evaluate([as_given(one), as_given(two)]))
+            value = float(evaluate([as_given(batch), as_given(short)]))
     if any(ran_in) and drops:
         yield Finding(
             "evaluates_in_training_mode",
@@ -44,7 +44,7 @@ def evaluation(patient: Patient) -> Iterator[Finding]:
         )
         return
     if not parts:
-        yield from _more_of_the_same(evaluate, as_given(one))
+        yield from _more_of_the_same(evaluate, as_given(batch))
         return
     (loss, _, n, _), (other, _, m, _) = parts
     miss = _misses(value, parts)
@@ -53,7 +53,7 @@ def evaluation(patient: Patient) -> Iterator[Finding]:
     if miss["right"] < equal:
         return
     mean = (loss * n + other * m) / (n + m)
-    alone = patient.found & LABELS and not _is_right(patient, value, (one, two), equal)
+    alone = patient.found & LABELS and not _is_right(patient, value, (batch, short), equal)
     bars = {"evaluate()": value, "per token": mean, "mean of batches": (loss + other) / 2}
     yield Finding(
         best if miss[best] < equal else "evaluation_wrong",
@@ -80,8 +80,8 @@ def _is_right(patient: Patient, value: float, batches: tuple[Ids, Ids], equal: f
 def _is_random(patient: Patient, ids: Ids) -> bool:
     """Whether the loss draws words to hide."""
     with torch.no_grad():
-        one, two = (float(patient.loss(*ids, seed=seed)) for seed in (1, 2))
-    return abs(one / two - 1) > EQUAL
+        first, second = (float(patient.loss(*ids, seed=seed)) for seed in (1, 2))
+    return abs(first / second - 1) > EQUAL
 
 
 def _more_of_the_same(evaluate, ids) -> Iterator[Finding]:
@@ -93,14 +93,14 @@ def _more_of_the_same(evaluate, ids) -> Iterator[Finding]:
     for times in (1, 4):
         torch.manual_seed(0)
         values.append(float(evaluate([ids] * times)))
-    one, four = values
+    once, four_times = values
     logs = [math.log(value) if value > 0 else math.nan for value in values]
-    ratios = four / one, four / one / 4, logs[1] / logs[0] if logs[0] else math.nan
+    ratios = four_times / once, four_times / once / 4, logs[1] / logs[0] if logs[0] else math.nan
     if not any(2 / 3 < ratio < 3 / 2 for ratio in ratios):
         yield Finding(
             "evaluation_wrong",
             "A batch was evaluated once, and four times in a row.",
-            f"It says {one:.4f} and {four:.4f}.",
+            f"It says {once:.4f} and {four_times:.4f}.",
         )
 
 
@@ -113,9 +113,9 @@ def _misses(value: float, parts: list[tuple[float, float, int, int]]) -> dict[st
     (*a, n, all_a), (*b, m, all_b) = parts
     firsts = all_a // all_b + 1  # each text's first token is asked of nobody
     miss = {"right": math.inf, "mean_of_means": math.inf, "evaluation_counts_padding": math.inf}
-    for one, two in zip(a, b, strict=True):  # the owner's loss, then a plain cross-entropy
-        total = one * n + two * m
-        ways = {"right": (total / (n + m), total), "mean_of_means": ((one + two) / 2,)}
+    for first, second in zip(a, b, strict=True):  # the owner's loss, then a plain cross-entropy
+        total = first * n + second * m
+        ways = {"right": (total / (n + m), total), "mean_of_means": ((first + second) / 2,)}
         places = all_a + all_b
         ways["evaluation_counts_padding"] = total / places, total / (places - firsts)
         for way, values in ways.items():

@@ -386,16 +386,17 @@ class Patient:
         first = self.record(*before, train=train, seed=seeds[0])
         with change():
             second = self.record(*after, train=train, seed=seeds[1])
-        for one, two in zip(first, second, strict=False):
-            if one.name != two.name or isinstance(one.module, nn.Embedding):
+        for call, other in zip(first, second, strict=False):
+            if call.name != other.name or isinstance(call.module, nn.Embedding):
                 continue
             inputs = [
                 (a, b)
-                for a, b in zip(one.inputs, two.inputs, strict=False)
+                for a, b in zip(call.inputs, other.inputs, strict=False)
                 if a.shape == b.shape and a.dim() >= 2
             ]
-            if inputs and not moved(inputs) and moved(zip(one.outputs, two.outputs, strict=False)):
-                return f"{one.name} ({type(one.module).__name__})", one.module
+            outputs = zip(call.outputs, other.outputs, strict=False)
+            if inputs and not moved(inputs) and moved(outputs):
+                return f"{call.name} ({type(call.module).__name__})", call.module
         return "", None
 
     def blocks(self, calls: Sequence[Call], each: bool = False) -> list[Call]:

@@ -144,8 +144,8 @@ def _order_is_lost(patient: Patient, texts: Ids, side: int) -> bool:
     first = 1 if starts else 0
     turned = [ids.clone() for ids in texts]
     turned[side][:, first : first + 3] = texts[side][:, [first + 2, first + 1, first]]
-    one, two = (patient.blocks(patient.record(*ids)) for ids in (texts, turned))
-    for a, b in zip(one, two, strict=False):
+    usual, moved = (patient.blocks(patient.record(*ids)) for ids in (texts, turned))
+    for a, b in zip(usual, moved, strict=False):
         if a.inputs[0].shape != b.inputs[0].shape or not differ(a.inputs[0], b.inputs[0]):
             continue
         x, y = a.outputs[0], b.outputs[0]

@@ -27,13 +27,13 @@ def modes(patient: Patient) -> Iterator[Finding]:
         return dropout.would_drop, differ(*pair(True))
 
     before = dropped()
-    one, two = pair(False)
-    if differ(one, two):
+    first_read, second_read = pair(False)
+    if differ(first_read, second_read):
         where, _ = patient.enters(texts, texts, {}, seeds=(1, 2))
         yield Finding(
             "random_in_eval",
             "The same batch was read twice in eval mode.",
-            f"The outputs moved by {gap(one, two):.2g}.",
+            f"The outputs moved by {gap(first_read, second_read):.2g}.",
             where,
         )
         return
@@ -44,12 +44,12 @@ def modes(patient: Patient) -> Iterator[Finding]:
         yield Finding("dropout_gone", "Training mode, eval mode, training mode again.", moved)
     first = patient.logits(*texts)
     patient.logits(*patient.texts(4, 11, 9))
-    again = patient.logits(*texts)
-    if differ(first, again):
+    repeated = patient.logits(*texts)
+    if differ(first, repeated):
         yield Finding(
             "state_between_calls",
             "A batch, another one, the first one again.",
-            f"Its outputs moved by {gap(first, again):.2g}.",
+            f"Its outputs moved by {gap(first, repeated):.2g}.",
         )
 
 

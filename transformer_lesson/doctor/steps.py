@@ -137,8 +137,8 @@ def step(patient: Patient) -> Iterator[Finding]:
     train_step, _, _ = patient.given.need("train_step", "optimizer", "loss")
     steps = _Steps(patient)
     with NoDropout() as dropout, patient.shaken():
-        one, two = patient.marked(), tuple(ids.flip(0) for ids in patient.marked())
-        both = steps.of(one), steps.of(two)
+        batch, flipped = patient.marked(), tuple(ids.flip(0) for ids in patient.marked())
+        both = steps.of(batch), steps.of(flipped)
         weights = [(p, p.detach().clone()) for p in steps.weights]
 
         def run(ids: Ids) -> bool:
@@ -152,9 +152,9 @@ def step(patient: Patient) -> Iterator[Finding]:
             return changed
 
         with steps.noted():
-            changed = run(one)
+            changed = run(batch)
             steps.events.clear()
-            changed = run(two) or changed
+            changed = run(flipped) or changed
             order = steps.events[:2]
         experiment = "The order of calls in train_step() was noted."
         if order == ["step", "clip"]:
@@ -164,8 +164,8 @@ def step(patient: Patient) -> Iterator[Finding]:
             yield Finding("clip_before_backward", experiment, moved)
         yield from _off_schedule(patient, steps.rates)
         if patient.given.evaluate is not None and dropout.would_drop:
-            yield from _after_evaluation(patient, one, run)
-        yield from _judge(steps, two, both, changed)
+            yield from _after_evaluation(patient, batch, run)
+        yield from _judge(steps, flipped, both, changed)
 
 
 def _after_evaluation(patient: Patient, ids: Ids, run) -> Iterator[Finding]:
@@ -201,7 +201,7 @@ def _off_schedule(patient: Patient, rates: list[float]) -> Iterator[Finding]:
         yield Finding("rate_off_schedule", experiment, moved)
 
 
-def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) -> Iterator:
+def _judge(steps: _Steps, flipped: Ids, both: tuple[Tensor, Tensor], changed: bool) -> Iterator:
     used = steps.used[:2]
     experiment = "Two steps on two batches; the gradient was read before step()."
     if len(used) < 2:
@@ -231,7 +231,7 @@ def _judge(steps: _Steps, two: Ids, both: tuple[Tensor, Tensor], changed: bool) 
     elif first > 0.5 and _alike(used[1], both[0]) > 0.99:
         yield Finding("stale_gradient", experiment, parts, picture=picture)
     elif _alike(used[1], both[1]) < 0.9999:
-        yield from _of_micro_batches(steps, two, used[1], both[1], experiment)
+        yield from _of_micro_batches(steps, flipped, used[1], both[1], experiment)
     elif second > 1.5:
         yield Finding("accumulation_not_divided", experiment, parts, picture=picture)
 
@@ -249,7 +249,7 @@ def _alike(a: Tensor, b: Tensor) -> float:
 
 
 def _of_micro_batches(
-    steps: _Steps, ids: Ids, used: Tensor, whole: Tensor, experiment: str
+    steps: _Steps, ids: Ids, used: Tensor, of_batch: Tensor, experiment: str
 ) -> Iterator[Finding]:
     """Compare a gradient with that of parts of the batch: their mean, their sum, the last one."""
     n = len(ids[0])
@@ -259,7 +259,7 @@ def _of_micro_batches(
         parts[len(chunks[0])] = [steps.of(part) for part in zip(*chunks, strict=True)]
     means = [torch.stack(gradients).mean(0) for gradients in parts.values()]
     mean = max(means, key=lambda gradient: _alike(used, gradient), default=None)
-    if mean is not None and _alike(used, mean) > max(0.99999, _alike(used, whole)):
+    if mean is not None and _alike(used, mean) > max(0.99999, _alike(used, of_batch)):
         times = float(used.norm() / mean.norm())
         if times > 1.5:
             yield Finding(

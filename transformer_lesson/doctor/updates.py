@@ -180,21 +180,21 @@ def _of_decay(trial: Trial, zero, times: float) -> Iterator[tuple[str, str]]:
     """Whether decay shrinks weights, with the rate, and beside the moments."""
     if not any(trial.decays):
         return
-    one, two = (trial.run([zero], rate, decay=True)[0] for rate in (RATE, 2 * RATE))
+    slow, fast = (trial.run([zero], rate, decay=True)[0] for rate in (RATE, 2 * RATE))
     pick = [k for k, decays in enumerate(trial.decays) if decays]
     start = [trial.start()[k] for k in pick]
-    one, two = [one[k] for k in pick], [two[k] for k in pick]
-    if _size(one) == 0:
+    slow, fast = [slow[k] for k in pick], [fast[k] for k in pick]
+    if _size(slow) == 0:
         yield "decay_without_effect", "Without a gradient, weights that are to decay stay."
-    elif _along(one, start) > 0:
+    elif _along(slow, start) > 0:
         yield "decay_grows_weights", "Without a gradient, weights that are to decay grow."
-    elif abs(_size(two) / _size(one) - 1) < 0.02:
+    elif abs(_size(fast) / _size(slow) - 1) < 0.02:
         yield (
             "decay_without_rate",
-            f"It shrinks weights by {_size(one) / _size(start):.2g} at any rate.",
+            f"It shrinks weights by {_size(slow) / _size(start):.2g} at any rate.",
         )
     elif 0.9 < times < 1.1:
-        shares = torch.cat([(a / b.to(a)).flatten() for a, b in zip(one, start, strict=True)])
+        shares = torch.cat([(a / b.to(a)).flatten() for a, b in zip(slow, start, strict=True)])
         usual = _usually_through_moments(trial.optimizer)
         if not usual and float(shares.std()) > 0.1 * float(shares.abs().mean()):
             yield "decay_through_moments", "Without a gradient, large and small weights move alike."

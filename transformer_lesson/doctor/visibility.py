@@ -105,15 +105,11 @@ def _judge(
     """Name what a table of who sees whom shows; with `whole=False` it has a few rows only."""
     n, prefix = len(seen), patient.given.prefix
     later, earlier = _below(seen, prefix), _above(seen)
-    experiment = "Each token was changed in turn."
+    experiment, grid = "Each token was changed in turn.", _grid(seen)
     if whole and not seen.diagonal()[1:].any() and not shifts_itself(patient, texts):
-        yield Finding(
-            "blind_to_self", experiment, "None moves its own output.", picture=_grid(seen)
-        )
+        yield Finding("blind_to_self", experiment, "None moves its own output.", picture=grid)
     if whole and not earlier.any() and not later.any():
-        yield Finding(
-            "blind_to_past", experiment, "None moves a later output.", picture=_grid(seen)
-        )
+        yield Finding("blind_to_past", experiment, "None moves a later output.", picture=grid)
     if not later.any():
         return
     j, i = later.nonzero()[0].tolist()
@@ -129,7 +125,7 @@ def _judge(
             f" Only the first {first} tokens see each other: a prefix? Then say prefix={first}."
         )
         level = "suspect"
-    yield Finding(code, f"Token {j} was changed.", moved, where, _grid(seen), level)
+    yield Finding(code, f"Token {j} was changed.", moved, where, grid, level)
 
 
 def _named(patient: Patient, texts: Ids, seen: Tensor, module: nn.Module | None) -> str:

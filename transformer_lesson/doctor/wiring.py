@@ -144,10 +144,12 @@ def norms(patient: Patient) -> Iterator[Finding]:
         call.module.eval()
         try:
             with torch.no_grad():
-                one, ten = (logits_of(call.module(factor * x)).float() for factor in (10.0, 100.0))
+                small, large = (
+                    logits_of(call.module(factor * x)).float() for factor in (10.0, 100.0)
+                )
         except (TypeError, RuntimeError):  # it needs more than its input
             continue
-        grown = float(ten.std() / (one.std() + 1e-12))
+        grown = float(large.std() / (small.std() + 1e-12))
         if not 0.5 < grown < 2:
             yield Finding(
                 "norm_without_effect",

@@ -56,10 +56,10 @@ def weight_maps(
         height=1.55 + row * len(queries) + LETTER * longest,
         columns=len(maps),
     )
-    for i, (axes, (name, table)) in enumerate(zip(np.atleast_1d(panels), maps.items(), strict=True)):
+    for i, (axes, name) in enumerate(zip(np.atleast_1d(panels), maps, strict=True)):
         rows = queries if i == 0 else None
         colors = {"cmap": WHITE_TO_BLUE, "vmin": 0, "vmax": vmax}
-        draw_matrix(axes, table, keys, rows, numbers=len(keys) < 10, **colors)
+        draw_matrix(axes, maps[name], keys, rows, numbers=len(keys) < 10, **colors)
         axes.set_title(printable(name), fontsize=9)
         axes.set_xlabel(axis_names[1], fontsize=9, color=FAINT)
         axes.spines[:].set_visible(False)

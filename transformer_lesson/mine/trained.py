@@ -39,9 +39,9 @@ def function(name: str) -> Callable:
     return with_fallback(name, yours[name], ours, partial(warn, {})) if yours else ours
 
 
-def is_yours(one: Callable) -> bool:
+def is_yours(part: Callable) -> bool:
     """Return whether a function that `function` returned is the learner's."""
-    return not one.__module__.startswith("transformer_lesson.")
+    return not part.__module__.startswith("transformer_lesson.")
 
 
 class Trained(NamedTuple):

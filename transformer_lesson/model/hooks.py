@@ -113,7 +113,7 @@ def _recorder_of(model: nn.Module, replace: Mapping) -> AbstractContextManager[R
     """Return what records a model without hook points, or say how to bring it over."""
     name = type(model).__name__
     recorders = (recorder(model) for recorder in RECORDERS)
-    recorder = next((found for found in recorders if found is not None), None)
+    recorder = next((candidate for candidate in recorders if candidate is not None), None)
     if recorder is None:
         raise ValueError(
             f"a {name} has no hook points, so nothing of it can be recorded: use one of the "

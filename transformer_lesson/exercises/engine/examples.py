@@ -59,7 +59,7 @@ def smallest_example(
     exercise: Exercise,
     answer: Callable,
     draw: Draw,
-    said: Callable[[Draw], str | None] = lambda draw: "",
+    breach: Callable[[Draw], str | None] = lambda draw: "",
 ) -> str | None:
     """Return the smallest example on which the answer's values differ from the reference's.
 
@@ -70,13 +70,13 @@ def smallest_example(
         exercise: the exercise.
         answer: fails on the draw.
         draw: of random inputs.
-        said: what is wrong on a draw, to be said in front of its example; `None` if nothing is,
+        breach: what is wrong on a draw, to be said in front of its example; `None` if nothing is,
             and then it is no example.
     """
     for sizes in [*_tiny(exercise.make_inputs, exercise.draws), (draw.number, draw.small)]:
         try:
             example = _example(exercise, answer, Draw(*sizes))
-            sentence = said(Draw(*sizes)) if example else None
+            sentence = breach(Draw(*sizes)) if example else None
         except Failed:  # fails in another way on these inputs; try others
             continue
         if sentence is not None:

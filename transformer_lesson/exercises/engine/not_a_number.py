@@ -81,8 +81,8 @@ def _cause(name: str, arguments: list, options: dict) -> str:
         return "the logarithm of a negative number"
     if len(numbers) < 2 or name not in PAIRS:
         return "the mean of nothing" if name in ("mean", "var", "std") else ""
-    one, other = torch.broadcast_tensors(*numbers[:2])
-    return next((words for words, applies in PAIRS[name] if bool(applies(one, other).any())), "")
+    left, right = torch.broadcast_tensors(*numbers[:2])
+    return next((words for words, applies in PAIRS[name] if bool(applies(left, right).any())), "")
 
 
 PAIRS: dict[str, list] = {

@@ -3,7 +3,7 @@
 import { choosable, fitted, fixed, layer, pen, put, textWidth, told } from "./draw.js";
 import { drawOwnLines, short } from "./flow_lines.js";
 import { tensorHref } from "./heat_map.js";
-import { firstLargest } from "./ranking.js";
+import { firstLargest, fromLargest } from "./ranking.js";
 import { headRows, mapShades } from "./small_map.js";
 import { Tensor } from "./transformer.js";
 
@@ -104,10 +104,9 @@ function drawStreams(group, { keys, row, shares, word, values, stage, sum: taken
   const size = plan.wide ? 14 : 12;
   put.label(group, "key words", keys, (one, j) => [fitted(one, cell - 1, size, 600), x(j), 46,
     `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`], (_, j) => j);
-  const most = shares.map((_, j) => j).filter((j) => shares[j] >= 0.005)
-    .sort((a, b) => shares[b] - shares[a]).slice(0, 2).map((j) => `${shares[j].toFixed(2)} · V(${fitted(keys[j], 60, 12)})`);
-  const said = `“${fitted(word, 90, 12, 600)}” takes along ${most.join(" + ")}${
-    keys.length > 2 ? " + …" : ""}`;
+  const most = fromLargest(shares, 2).filter((j) => shares[j] >= 0.005)
+    .map((j) => `${shares[j].toFixed(2)} · V(${fitted(keys[j], 60, 12)})`).join(" + ");
+  const said = `“${fitted(word, 90, 12, 600)}” takes along ${most}${keys.length > 2 ? " + …" : ""}`;
   const wide = textWidth(said, 12, 600) / 2, from = Math.max(80, wide, sum[0]);
   putStrips(group, "sum strip", [taken], () =>
     ({ x: sum[0] - 80, y: sum[1], width: 160, height: 14, "data-links": "sum" }));
@@ -121,6 +120,9 @@ function drawStreams(group, { keys, row, shares, word, values, stage, sum: taken
     text: fitted(text, left - 2, 12, 600), x: at, y,
     class: "strong size-12 halo", fill: `var(${color})` }), ([text]) => text);
 }
+
+export const firstNumbers = (values) => `${[...values.slice(0, 3)].map((one) =>
+  fixed(one, 2).replace("-", "−")).join("  ")} …`;
 
 // Numbers as cells: blue above 0, orange below.
 export function putStrips(group, name, strips, at) {
@@ -225,8 +227,8 @@ function drawCell(group, look, page, { x, y, room }) {
     ({ x: x + 32, y: at(d), width: long, height: 12 }));
   put.label(group, "names", strips, ([text, , color], d) =>
     [text, x, at(d) + 10, "strong size-12", { fill: `var(${color})` }]);
-  put.text(group, "numbers", strips, ([, { data }], d) => [`${[...data.slice(0, 3)].map((one) =>
-    fixed(one, 2).replace("-", "−")).join("  ")} …`, x + 38 + long, at(d) + 10, "number"]);
+  put.text(group, "numbers", strips, ([, { data }], d) =>
+    [firstNumbers(data), x + 38 + long, at(d) + 10, "number"]);
   put.text(group, "steps", cellSteps(look, i, j, product), (text, n) =>
     [fitted(text, room, 12), x, from + 17 * n, "size-12"], (_, n) => n);
   return from + 17 * 3 + 6;
@@ -238,9 +240,9 @@ function cellSteps({ queries, head, scores, weights, width, masked }, i, j, prod
   if (masked && shares[j] === 0 && j > i) return ["mask: −∞, so its weight is 0"];
   const sees = (k) => shares[k] || k <= i || !masked, score = row[j];
   const sum = row.reduce((all, one, k) => all + (sees(k) ? Math.exp(one) : 0), 0);
-  const dot = (score * Math.sqrt(width)).toFixed(1), first = [...(product?.data ?? [])].slice(0, 3)
-    .map((one, d) => `${d ? one < 0 ? "− " : "+ " : one < 0 ? "−" : ""}${Math.abs(one).toFixed(2)}`).join(" ");
-  return ["q₁k₁ + q₂k₂ + q₃k₃ + …", `= ${first} + … = ${dot}`,
+  const dot = (score * Math.sqrt(width)).toFixed(1), terms = [...(product?.data.slice(0, 3) ?? [])]
+    .map((one, d) => (d ? one < 0 ? " − " : " + " : one < 0 ? "−" : "") + Math.abs(one).toFixed(2));
+  return ["q₁k₁ + q₂k₂ + q₃k₃ + …", `= ${terms.join("")} + … = ${dot}`,
     `${dot} / √${width} = ${score.toFixed(2)}`,
     `exp(${score.toFixed(2)}) / Σ = ${short(Math.exp(score))} / ${short(sum)} = ${
       shares[j].toFixed(3)}`];

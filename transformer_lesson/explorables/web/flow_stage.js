@@ -6,8 +6,9 @@ import { firstLargest } from "./ranking.js";
 const STAGE = { word: 34, answer: 80, unit: 88, large: 28, blocks: 3 };
 
 // A share with two digits.
-export const percent = (share) => share > 0.995 ? "> 99 %" : share < 1e-5 ? "< 0.001 %" :
-  `${Number((100 * share).toPrecision(2))} %`;
+export const percent = (share) => share > 0.995 ? ">\u00a099\u00a0%" : share < 1e-5 ?
+  "<\u00a00.001\u00a0%" :
+  `${Number((100 * share).toPrecision(2))}\u00a0%`;
 
 // The weights of an attention in the mean over its heads: a row for each query.
 export function meanWeights({ byName }, key) {
@@ -79,7 +80,8 @@ function stackPlan({ sublayers, ...look }, words, { lane, x, y, width, wide, ...
   const blocks = shown.map((block, i) => {
     const from = top + 8 + tall * i, at = (share) => from + tall * share;
     return { block, y: from, height: tall, fan: [from, at(crosses ? 0.45 : 0.66)], cross: at(0.66),
-      thinks: at(0.84), key: `${lane} ${block}`,
+      reads: at(0.66),
+      thinks: at(0.84), keys: at(crosses ? 0.45 : 0.66), key: `${lane} ${block}`,
       looks: own.find((one) => one.block === block && one.kind === "self_attention") };
   });
   return { ...stack, lane, x, width, y: top, places, blocks, n: numbers.length, height: 12 +
@@ -113,8 +115,8 @@ function drawStacks(group, look, plan, page) {
   const all = [plan.read, plan.written].filter(Boolean);
   put.rect(group, "shapes", all, ({ name, n, does, x, y, width, height }) => ({
     x, y, width, height, rx: 14, class: "box", ...told(`${name}, ${n} blocks: ${does}`) }), "lane");
-  put.label(group, "names", all, ({ name, x, places: [first], margin }) =>
-    [name, x, first.y + 22, `strong size-12`], "lane");
+  put.label(group, "names", all, ({ name, x, places: [first] }) =>
+    [name, x, first.y + 22, "strong size-12"], "lane");
   const blocks = all.flatMap((stack) => stack.blocks.map((block) => ({ ...stack, ...block })));
   const rows = blocks.flatMap(({ lane, fan, thinks, y, height, ...one }) => {
     const writes = lane === "written", half = writes && look.lit ? thinks - 8 : fan[1];
@@ -124,10 +126,7 @@ function drawStacks(group, look, plan, page) {
       ({ ...one, key: `${one.key} ${does}`, part: `${one.key} ${does.slice(0, 6).trim()}`, does,
         from, to, stop, at }));
   });
-  const glow = ({ part, key }) => look.isNow(part) || look.isNow(key.replace("looks back", "keys"));
-  put.rect(group, "filled", rows, (one) => ({ x: one.x + 4, y: one.from + 1, rx: 6,
-    width: one.width - 8, height: one.to - one.from - 2, fill: "var(--value)",
-    opacity: look.beat === Infinity ? 0 : glow(one) ? 0.24 : 0.08 * look.seen(one.part) }), "key");
+  drawBeat(layer(group, "beat"), look, rows, blocks);
   put.rect(group, "rows", rows, ({ x, width, from, to, name, block, does, stop }) => ({
     x: x + 4, y: from + 1, width: width - 8, height: to - from - 2, rx: 8, class: "bar-place",
     ...choosable(`${name}, block ${block} ${does}: open it`, false, () =>
@@ -148,6 +147,15 @@ function drawStacks(group, look, plan, page) {
     ({ key: `${key} ${i}`, x: xs[i] - 9, y: thinks - 4, width: 18, height: 8, rx: 3,
       stroke: "var(--line)", fill: isNew(look, lane, i) && !look.seen(`${key} thinks`) ?
         "var(--paper)" : "var(--hidden)" }))));
+}
+
+// During Play: the parts that have had their moment are tinted, the present one more; and where
+// words look back, their keys and the query are dots.
+function drawBeat(group, look, rows, blocks) {
+  const glow = ({ part, key }) => look.isNow(part) || look.isNow(key.replace("looks back", "keys"));
+  put.rect(group, "filled", rows, (one) => ({ x: one.x + 4, y: one.from + 1, rx: 6,
+    width: one.width - 8, height: one.to - one.from - 2, fill: "var(--value)",
+    opacity: look.beat === Infinity ? 0 : glow(one) ? 0.24 : 0.08 * look.seen(one.part) }), "key");
   const asks = blocks.filter(({ key, lane }) => lane === "written" &&
     (look.isNow(`${key} keys`) || look.isNow(`${key} looks`)));
   put.circle(group, "keys", asks.flatMap(({ key, xs, fan: [cy] }) => look.written.map((_, i) =>
@@ -198,7 +206,10 @@ function drawRibbons(group, look, { read, written, own, answer, beside, width })
   const words = lit ? `the last written word looks most at “${look.read[lit.j]}”: ` +
     `${lit.share.toFixed(2)}, mean of ${lit.heads} heads` : "the last vector becomes the next word";
   const from = lit && read.xs[lit.j];
-  const shown = !lit || look.litSeen, end = look.pending ? reachedBy(look, written) : answer.y;
+  const shown = !lit || look.litSeen, now = look.beats[look.beat] ?? {};
+  const here = now.lane === "written" && written.blocks.find(({ block }) => block === now.block);
+  const end = !look.pending ? answer.y : here ? here[now.does === "looks" ? "keys" : now.does] :
+    written.y; // how far down the newest word has got
   const strong = 3 + 10 * (lit?.share ?? 0.6);
   put.path(group, "lit", [
     ...(look.seen("written null enters") ? [{ key: "own", "stroke-width": 4,
@@ -226,13 +237,6 @@ function drawRibbons(group, look, { read, written, own, answer, beside, width })
     [text, at, (beside ? crossing + 42 : under + 26) + 17 * i, `halo ${kind}`]);
 }
 
-// How far down the newest word's lane has got.
-function reachedBy({ beats, beat }, { blocks, y }) {
-  const { does, block, lane } = beats[beat], at = blocks.find((one) => one.block === block);
-  if (lane === "read" || !at) return y;
-  return { keys: at.fan[1], looks: at.fan[1], reads: at.cross, thinks: at.thinks }[does];
-}
-
 // What stands below a word in its chip.
 const MEANS = { "<bos>": "start", "<eos>": "end" };
 
@@ -243,7 +247,7 @@ function drawStageWords(group, look, plan, page) {
       return { key: `${lane} ${i}`, lane, i, word: struck ? look.chips[i] : word, struck,
         place: places[i], below: struck ? word : MEANS[word] };
     }));
-  const isLit = ({ lane, i }) => lane === "read" && i === lit?.j;
+  const isLit = ({ lane, i }) => look.litSeen && lane === "read" && i === lit?.j;
   const last = ({ lane, i }) => lane === "written" && i === look.written.length - 1;
   const arrives = (one) => (last(one) && one.i + 1 === page.arrived ? " arrives" : "");
   const from = plan.written?.places[look.written.length - 1];
@@ -252,9 +256,9 @@ function drawStageWords(group, look, plan, page) {
     page.svg.style.setProperty("--dy", `${plan.answer.y + 10 - from.y}px`);
   }
   const says = ({ lane, word, i }) => lane === "written" ? `written: “${word}”` :
-    lit ? `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention` : `read: “${word}”`;
+    lit && look.litSeen ? `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention` : `read: “${word}”`;
   const strong = (one) => look.isNow(`${one.lane} null enters`) ? one.lane === "read" || last(one) :
-    (last(one) && look.seen("written null enters")) || (look.litSeen && isLit(one));
+    (last(one) && look.seen("written null enters")) || isLit(one);
   const now = look.written.length;
   put.path(group, "slot", plan.written?.places.slice(now, now + 1) ?? [],
     ({ x, y, width, height }) => ({ d: `M${x} ${y}h${width}v${height}h${-width}z`,

@@ -25,9 +25,7 @@ const lately = (said) => {
 
 function wholeSentence(look) {
   const { writes, lit, n, best, read, written, beats, beat, pending, said } = look;
-  if (pending) {
-    return `${beat + 1} of ${beats.length}: ${BEATS[beats[beat].does](look, beats[beat])}`;
-  }
+  if (pending) return `${beat + 1} of ${beats.length}: ${sayBeat(look, beats[beat])}`;
   if (!writes) return `${n.words} tokens in, as many vectors out: each knows of the others.`;
   const looks = lit ? `“${written.at(-1)}” looks most at “${read[lit.j]}”: ` +
     `${lit.share.toFixed(2)} of its attention in the last block, mean of ${lit.heads} heads. ` : "";
@@ -35,29 +33,26 @@ function wholeSentence(look) {
   return `${said ? `After “${fitted(said, 330)}”: ` : ""}${looks}Next: ${likely.join(", ")}.`;
 }
 
-// Which word the newest one looks at most, in the mean over the heads.
-function mostOf(look, { block, does }, lane) {
-  const kind = does === "reads" ? "cross_attention" : "self_attention";
-  const { key } = look.sublayers.find((one) =>
-    one.lane === "written" && one.block === block && one.kind === kind);
-  const shares = meanWeights(look, key).at(-1), j = firstLargest(shares);
-  return `most at “${look[lane][j]}” (${shares[j].toFixed(2)})`;
-}
-
 // What happens at a beat of Play.
-const where = ({ lane, block }) => `${lane === "read" ? "Encoder" : "Decoder"}, block ${block}`;
-const BEATS = {
-  enters: ({ n, written }, { lane }) => lane === "read" ? `${n.words} words enter the encoder, ` +
-    `each as ${n.d} numbers.` : `“${written.at(-1)}” enters the decoder as ${n.d} numbers.`,
-  keys: ({ written }, beat) => `${where(beat)}: “${written.at(-1)}” makes a query, and ` +
-    "every word so far has a key.",
-  looks: (look, beat) => beat.lane === "read" ?
-    `${where(beat)}: every word looks at all the others.` :
-    `${where(beat)}: “${look.written.at(-1)}” looks back, ${mostOf(look, beat, "written")}.`,
-  reads: (look, beat) => `${where(beat)}: “${look.written.at(-1)}” reads the encoder's output, ${
-    mostOf(look, beat, "read")}.`,
-  thinks: ({ written }, beat) => `${where(beat)}: the feed-forward network works on ${
-    beat.lane === "read" ? "each word" : `“${written.at(-1)}”`} alone.` };
+function sayBeat(look, { does, lane, block }) {
+  const word = quoted(look.written.at(-1)), encodes = lane === "read";
+  const most = (kind, words) => { // in the mean over the heads
+    const shares = meanWeights(look, look.sublayers.find((one) => one.lane === "written" &&
+      one.block === block && one.kind === kind).key).at(-1), j = firstLargest(shares);
+    return `most at “${words[j]}” (${shares[j].toFixed(2)}).`;
+  };
+  if (does === "enters") {
+    return encodes ? `${look.n.words} words enter the encoder, each as ${look.n.d} numbers.` :
+      `${word} enters the decoder as ${look.n.d} numbers.`;
+  }
+  return `${encodes ? "Encoder" : "Decoder"}, block ${block}: ${{
+    keys: () => `${word} makes a query, and every word so far has a key.`,
+    looks: () => encodes ? "every word looks at all the others." :
+      `${word} looks back, ${most("self_attention", look.written)}`,
+    reads: () => `${word} reads the encoder's output, ${most("cross_attention", look.read)}`,
+    thinks: () => `the feed-forward network works on ${encodes ? "each word" : word} alone.`,
+  }[does]()}`;
+}
 
 const looksAt = ({ word, other, weight, head }) => `“${word}” looks most at “${other}” ` +
   `(${weight.toFixed(2)} in head ${head})`;
@@ -87,7 +82,7 @@ export const TOUR = [
         fixed(Math.max(...place), 2)} to ${quoted(written.at(-1))}: any word there gets the same.`;
     } },
   { name: "encoder", draw: drawStreamsOfAttention,
-    title: (look) => `In the encoder, ${looksAt(look)}`,
+    title: (look) => `Encoder: ${looksAt(look)}`,
     says: () => "Each word's query meets every word's key; softmax turns the scores into shares.",
     asks: ({ queries: [a, b = a] }) => `Press the row of “${fitted(b, 150)}”: where does it look?`,
     done: ({ row }, before) => row !== null && row !== before.row,
@@ -105,7 +100,7 @@ export const TOUR = [
       `${(n * (n - 1)) / 2} of ${n * n} scores are crossed out: ${quoted(word)} keeps ${row + 1}, ` +
       `and gives ${percent(weight)} to ${quoted(other)}.` },
   { name: "reads", draw: drawStreamsOfAttention,
-    title: (look) => `In the source, ${looksAt(look)}`,
+    title: (look) => `The source: ${looksAt(look)}`,
     says: () => "Keys and values are the encoder's output now; the query is the written word's.",
     asks: () => "Press another of the small squares: does every head look at the same word?",
     done: ({ head }, before) => head !== before.head,
@@ -122,10 +117,10 @@ export const TOUR = [
       "would say if it ended there.",
     asks: () => "Press Write on: after which step does its share jump?", done: writesOn,
     sees: ({ rows, goal }) => {
-      const all = rows.filter(({ kind }) => kind === "stream"), rises = all.slice(1).map((one, i) =>
-        one.share - all[i].share), i = firstLargest(rises), to = rows.indexOf(all[i + 1]);
-      const adds = rows.slice(0, to).findLast(({ name }) => name.startsWith("+")) ?? all[i + 1];
-      return `${quoted(goal)} rises most at “${adds.name}”: from ${percent(all[i].share)} to ${
+      const all = rows.filter(({ best }) => best);
+      const i = firstLargest(all.slice(1).map((one, k) => one.share - all[k].share));
+      const { name } = rows[rows.indexOf(all[i + 1]) - 1];
+      return `${quoted(goal)} rises most at “${name}”: from ${percent(all[i].share)} to ${
         percent(all[i + 1].share)}.`;
     } },
   { name: "next word", draw: drawLikeliest,

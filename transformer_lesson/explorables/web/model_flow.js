@@ -47,7 +47,8 @@ function flowControls(make, page) {
   page.beat = Infinity;
   const play = make.button("", () => playOn(page), () =>
     ({ text: page.timer ? "❚❚ Pause" : page.look?.stop ? "▶ Write on" : "▶ Play", class: "play" }));
-  const step = make.button("Step", () => stepOn(page), () =>
+  const step = make.button("Step", () => page.look.stop ?
+    { stage: (page.look.stage + 1) % 3 } : goOn(page), () =>
     ({ disabled: !page.look?.stop && !page.flow?.most }));
   return [
     element("div", { class: "route" }, tour, turns),
@@ -104,27 +105,18 @@ function toCurrent(row) {
   row.scrollLeft = offsetLeft - 100;
 }
 
-// One step: of an attention its next state; of the whole the next beat.
-function stepOn(page) {
-  const { stop, stage } = page.look;
-  if (stop) return { stage: (stage + 1) % 3 };
-  return goOn(page);
-}
-
-// What comes next: the whole begins with the encoder and goes on part by part, word by word; at
-// other stops a word is written.
+// On to the next beat: the encoder, once, then part by part and word by word. At other stops than
+// the whole a word is written. `plays` goes on from the word that is shown.
 function goOn(page, plays = false) {
   const { stop, beats } = page.look, { most } = page.flow, { written, text } = page.now;
   const now = Math.min(written, most), word = beats.findIndex(({ lane }) => lane === "written");
-  const to = (beat, n) => {
-    Object.assign(page, { beat, beaten: `${n} ${text}` });
-    page.redraw();
-    return n === written ? {} : { written: n };
-  };
-  if (stop) return now < most ? { written: now + 1 } : endBeats(page);
-  if (page.beat === Infinity) return plays ? to(word, now) : { chosen: [], ...to(0, 0) };
-  if (page.beat < beats.length - 1) return to(page.beat + 1, now);
-  return now < most ? to(word, now + 1) : endBeats(page);
+  const starts = page.beat === Infinity, isLast = page.beat >= beats.length - 1;
+  if (stop ? now === most : isLast && !starts && now === most) return endBeats(page);
+  const n = starts && !stop ? plays * now : now + (stop > 0 || isLast);
+  page.beat = stop ? Infinity : starts ? plays * word : isLast ? word : page.beat + 1;
+  page.beaten = `${n} ${text}`;
+  page.redraw();
+  return { written: n, ...(starts && !plays && !stop ? { chosen: [] } : {}) };
 }
 
 function endBeats(page) {
@@ -136,33 +128,29 @@ function endBeats(page) {
 
 // Play: beat after beat, slowly up to the first word, until it is pressed again.
 function playOn(page) {
-  const pace = () => {
-    const { stop, beats, written, given } = page.look;
-    if (stop) return PACE.word;
-    return page.beat === beats.length - 1 ? PACE.answer :
-      written.length > given ? PACE.later : PACE.first;
+  const { stop } = page.look, next = () => {
+    const { beats, written, given } = page.look;
+    page.timer = setTimeout(tick, page.look.stop ? PACE.word : page.beat === beats.length - 1 ?
+      PACE.answer : written.length > given ? PACE.later : PACE.first);
   };
   const tick = () => {
     const changes = goOn(page, true);
-    if (page.timer) page.timer = page.svg.isConnected ? setTimeout(tick, pace()) : 0;
+    if (page.timer && page.svg.isConnected) next();
     page.set(changes);
   };
   if (page.timer) {
     clearTimeout(page.timer);
     page.timer = 0;
-  } else {
-    const { stop } = page.look, ended = stop && page.model.get("written") >= page.flow.most;
-    page.timer = setTimeout(tick, pace());
-    if (ended) return { written: 0 };
-    if (!stop || page.beat < Infinity) return goOn(page);
+    page.redraw();
+    return {};
   }
-  page.redraw();
-  return {};
+  next();
+  return stop ? { written: page.now.written % (page.flow.most || 1) } : goOn(page);
 }
 
 // Known words to press in place of the unknown ones.
 function nearest(page) {
-  const all = element("fieldset", { class: "dense", "aria-label": "known words" });
+  const all = element("fieldset", { class: "dense near", "aria-label": "known words" });
   page.updates.push(() => {
     const text = page.model.get("text");
     all.replaceChildren(...(page.flow?.near ?? []).flatMap(([word, known]) => known.map((one) =>
@@ -268,8 +256,8 @@ function beatAt(flow, beat) {
 
 // What model this is, and what it takes.
 function whoItIs({ n_layers: blocks, n_heads: heads, d_model: d }, words) {
-  return words && `${blocks} + ${blocks} blocks of ${heads} heads, ${d} numbers a word, trained for ` +
-    `this course. Type any of ${words} English words: it translates at once, offline.`;
+  return words && `${blocks} + ${blocks} blocks of ${heads} heads, ${d} numbers a word, trained ` +
+    `for this course. Type any of ${words} English words: it translates at once, offline.`;
 }
 
 // Title and sentence, and the longest that they can become while the model writes on.

@@ -26,7 +26,7 @@ export function readSentence(text, vocabulary, closing) {
 // The first unknown words, each with similar ones: [word, [known, …]].
 const nearestTo = (unknown, vocabulary) => [...new Set(unknown)].slice(0, MOST_OFFERS)
   .filter((word) => /[\p{L}\p{N}]/u.test(word))
-  .map((word) => [word, similarWords(word.slice(0, 30), vocabulary)]);
+  .map((word) => [word, similarWords(word.slice(0, 30), vocabulary, 30)]);
 
 // Notes for below a picture, on words that were respelled or are unknown.
 export function notesOn({ changes, offers }) {
@@ -62,8 +62,7 @@ function offerFor(word, vocabulary) {
 }
 
 // Up to three known words that are a few edits away, nearest first, ties in alphabetical order.
-function similarWords(word, vocabulary) {
-  const most = Math.max(1, Math.floor(word.length / 3));
+function similarWords(word, vocabulary, most = Math.max(1, Math.floor(word.length / 3))) {
   const lower = word.toLowerCase();
   const all = [...vocabulary].sort().map((known) => [letterEdits(lower, known), known]);
   const close = all.filter(([edits]) => edits <= most).sort(([a], [b]) => a - b);

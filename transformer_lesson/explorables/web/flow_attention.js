@@ -154,7 +154,8 @@ function drawMatrix(group, look, plan, page) {
   put.rect(group, "cells", cells, ({ i, j, words }) => ({
     class: "cell", x: left + cell * j, y: top + high * i, width: cell, height: high,
     fill: "var(--card)",
-    ...choosable(words, i === row && j === column, () => page.set({ row: i, column: j }),
+    ...choosable(words, i === row && j === column, () =>
+      page.set({ row: i, column: j, head, block: look.block }),
       `key${j} query${i}`), "data-preview": `${i}.${j}`, "data-quiet": plan.wide ? "" : null }));
   const most = Math.max(...cells.map(({ score }) => Math.abs(score) * raw).filter(Number.isFinite));
   const part = ({ score, share, hidden }) => stage === 2 ? share : hidden && stage ? 0 :
@@ -216,7 +217,7 @@ function drawBlocksOfHeads(group, look, page, { panel }) {
 // first three written, and below them the formula.
 function drawCell(group, look, page, { x, y, room }) {
   const cell = page.preview ?? `${look.row}.${look.column}`, [i, j] = cell.split(".").map(Number);
-  const q = look.q(i), k = look.k(j), long = room - 146;
+  const q = look.q(i), k = look.k(j), long = room - 168;
   const product = q && k && new Tensor(q.shape, q.data.map((one, d) => one * k.data[d]));
   const strips = [["q", q, "--query"], ["k", k, "--key"], ["q·k", product, "--ink"]]
     .filter(([, strip]) => strip), at = (d) => y + 8 + 17 * d, from = at(strips.length) + 12;

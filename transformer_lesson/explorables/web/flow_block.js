@@ -65,7 +65,8 @@ export function drawInside(group, look, page) {
     const start = streams.findLast((one) => one.i < i).y;
     return { ...pen(color, 3), d: `M9 ${start}C28 ${start + 8} 28 ${y} 9 ${y + high}` };
   }, "i");
-  put.circle(group, "dots", streams, ({ y }) => ({ cx: 9, cy: y, r: 6, fill: "var(--value)" }), "i");
+  put.circle(group, "dots", streams, ({ y: cy }) =>
+    ({ cx: 9, cy, r: 6, fill: "var(--value)" }), "i");
   put.rect(group, "places", rows, ({ tells, y }) => ({ rx: 6, class: "bar-place", x: 20,
     y: y - high / 2, width: width - 20, height: high, ...told(tells) }));
   putStrips(group, "strips", rows.map(({ values }) => new Tensor([1, values.length], values)),

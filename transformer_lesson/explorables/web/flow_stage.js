@@ -256,7 +256,8 @@ function drawStageWords(group, look, plan, page) {
     page.svg.style.setProperty("--dy", `${plan.answer.y + 10 - from.y}px`);
   }
   const says = ({ lane, word, i }) => lane === "written" ? `written: “${word}”` :
-    lit && look.litSeen ? `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention` : `read: “${word}”`;
+    !lit || !look.litSeen ? `read: “${word}”` :
+      `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention`;
   const strong = (one) => look.isNow(`${one.lane} null enters`) ? one.lane === "read" || last(one) :
     (last(one) && look.seen("written null enters")) || isLit(one);
   const now = look.written.length;

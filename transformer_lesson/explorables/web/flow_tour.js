@@ -97,8 +97,8 @@ export const TOUR = [
     asks: () => "Press “scores”, then the mask beside it: what happens to later words?",
     done: ({ stage }) => stage === 1,
     sees: ({ queries: { length: n }, word, row, other, weight }) =>
-      `${(n * (n - 1)) / 2} of ${n * n} scores are crossed out: ${quoted(word)} keeps ${row + 1}, ` +
-      `and gives ${percent(weight)} to ${quoted(other)}.` },
+      `${(n * (n - 1)) / 2} of ${n * n} scores are crossed out: ${quoted(word)} keeps ` +
+      `${row + 1}, and gives ${percent(weight)} to ${quoted(other)}.` },
   { name: "reads", draw: drawStreamsOfAttention,
     title: (look) => `The source: ${looksAt(look)}`,
     says: () => "Keys and values are the encoder's output now; the query is the written word's.",
@@ -113,8 +113,8 @@ export const TOUR = [
   { name: "a block", draw: drawInside,
     title: ({ block, word, rows }) => `Inside block ${block}, “${fitted(word, 90)}” is reworked ` +
       `until it says “${rows.at(-1).best}”`,
-    says: () => "Each sub-layer adds to the vector, then a norm evens it out. Bars: what the model " +
-      "would say if it ended there.",
+    says: () => "Each sub-layer adds to the vector, then a norm evens it out. Bars: what the " +
+      "model would say if it ended there.",
     asks: () => "Press Write on: after which step does its share jump?", done: writesOn,
     sees: ({ rows, goal }) => {
       const all = rows.filter(({ best }) => best);
@@ -132,6 +132,7 @@ export const TOUR = [
       `${countOf(order.length, "word")} share 1. Press another bar to go on with its word.`,
     asks: () => "Set the temperature to 2 and press Draw: which word does it fall on?",
     done: ({ temperature, seed }) => temperature >= 1.9 && seed > 0,
-    sees: ({ drawn, token, shares, logits, next }) => `${drawn ? `It fell on ${
-      quoted(token(drawn.id))}, ${percent(shares[drawn.id])} likely. ` : ""}${quoted(next.word)} has ${
-      percent(next.share)} here, and ${percent(softmax(logits)[next.id])} at temperature 1.` }];
+    sees: ({ drawn, token, shares, logits, next }) => `${drawn ?
+      `It fell on ${quoted(token(drawn.id))}, ${percent(shares[drawn.id])} likely. ` : ""}${
+      quoted(next.word)} has ${percent(next.share)} here, and ${
+      percent(softmax(logits)[next.id])} at temperature 1.` }];

@@ -15,7 +15,7 @@ import { fromLargest } from "./ranking.js";
 import { modelOf } from "./weights.js";
 
 const ATTENTION = [3, 4, 5], INSIDE = 6, WARM = 7; // stops: with a matrix, a block, a temperature
-const PACE = { first: 650, later: 240, answer: 900, word: 2200 }; // milliseconds that a beat stays
+const PACE = { first: 650, later: 320, answer: 900, word: 2200 }; // milliseconds that a beat stays
 const EXAMPLES = ["the child opens the window .", "the woman does not buy a red car .",
   "the small mice steal many big cakes .", "the king closes the book .",
   "the teacher says that the child sees the dog ."];

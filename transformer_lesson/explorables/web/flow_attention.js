@@ -88,7 +88,8 @@ function drawStates(group, { stage, width, masked }, plan, page) {
 // Q from the left, K from above, and V down to the weighted sum, as thick as the weights.
 function drawStreams(group, { keys, row, shares, word, values, stage, sum: taken }, plan) {
   const { left, stream, cell, high, top, bottom } = plan, x = (j) => left + cell * (j + 0.5);
-  const middle = top + high * (row + 0.5), sum = [left + plan.across / 2, bottom + 74];
+  const sum = [Math.max(82, left + plan.across / 2), bottom + 74], named = plan.wide ? 2 : 1;
+  const middle = top + high * (row + 0.5);
   put.path(group, "K", shares, (share, j) => ({ d: `M${x(j)} 52V${top - 3}`,
     ...pen("--key", Math.min(16, cell * 0.3)), "stroke-opacity": 0.25 + 0.5 * share }));
   put.path(group, "Q", [`M${left - stream + 1} ${middle}H${left - 3}`], (d) =>
@@ -104,10 +105,12 @@ function drawStreams(group, { keys, row, shares, word, values, stage, sum: taken
   const size = plan.wide ? 14 : 12;
   put.label(group, "key words", keys, (one, j) => [fitted(one, cell - 1, size, 600), x(j), 46,
     `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`], (_, j) => j);
-  const most = fromLargest(shares, 2).filter((j) => shares[j] >= 0.005)
+  const most = fromLargest(shares, named).filter((j) => shares[j] >= 0.005)
     .map((j) => `${shares[j].toFixed(2)} · V(${fitted(keys[j], 60, 12)})`).join(" + ");
-  const said = `“${fitted(word, 90, 12, 600)}” takes along ${most}${keys.length > 2 ? " + …" : ""}`;
-  const wide = textWidth(said, 12, 600) / 2, from = Math.max(80, wide, sum[0]);
+  const said = `“${fitted(word, 90, 12, 600)}” takes along ${most}${
+    shares.filter((share) => share > 0).length > named ? " + …" : ""}`;
+  const wide = textWidth(said, 12, 600) / 2, right = plan.wide ? plan.panel.x : plan.panel.width;
+  const from = Math.max(80, wide, Math.min(sum[0], right - wide));
   putStrips(group, "sum strip", [taken], () =>
     ({ x: sum[0] - 80, y: sum[1], width: 160, height: 14, "data-links": "sum" }));
   put.rect(group, "sum", [taken], () => ({ x: sum[0] - 82, y: sum[1] - 2, width: 164, height: 18,
@@ -217,10 +220,12 @@ function drawBlocksOfHeads(group, look, page, { panel }) {
 // first three written, and below them the formula.
 function drawCell(group, look, page, { x, y, room }) {
   const cell = page.preview ?? `${look.row}.${look.column}`, [i, j] = cell.split(".").map(Number);
-  const q = look.q(i), k = look.k(j), long = room - 168;
+  const q = look.q(i), k = look.k(j);
   const product = q && k && new Tensor(q.shape, q.data.map((one, d) => one * k.data[d]));
   const strips = [["q", q, "--query"], ["k", k, "--key"], ["q·k", product, "--ink"]]
     .filter(([, strip]) => strip), at = (d) => y + 8 + 17 * d, from = at(strips.length) + 12;
+  const texts = strips.map(([, { data }]) => firstNumbers(data));
+  const long = room - 42 - Math.max(...texts.map((text) => textWidth(text, 12)));
   const pair = `“${fitted(look.queries[i], 84, 12, 600)}” asks “${
     fitted(look.keys[j], 84, 12, 600)}”:`;
   put.label(group, "pair", [pair], (text) => [text, x, y, "strong size-12"]);
@@ -228,8 +233,7 @@ function drawCell(group, look, page, { x, y, room }) {
     ({ x: x + 32, y: at(d), width: long, height: 12 }));
   put.label(group, "names", strips, ([text, , color], d) =>
     [text, x, at(d) + 10, "strong size-12", { fill: `var(${color})` }]);
-  put.text(group, "numbers", strips, ([, { data }], d) =>
-    [firstNumbers(data), x + 38 + long, at(d) + 10, "number"]);
+  put.text(group, "numbers", texts, (text, d) => [text, x + 38 + long, at(d) + 10, "number"]);
   put.text(group, "steps", cellSteps(look, i, j, product), (text, n) =>
     [fitted(text, room, 12), x, from + 17 * n, "size-12"], (_, n) => n);
   return from + 17 * 3 + 6;

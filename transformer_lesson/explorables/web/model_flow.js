@@ -46,7 +46,7 @@ function flowControls(make, page) {
   page.said.before(turnOf(page));
   page.beat = Infinity;
   const play = make.button("", () => playOn(page), () =>
-    ({ text: page.timer ? "❚❚ Pause" : page.look?.stop ? "▶ Write on" : "▶ Play", class: "play" }));
+    ({ text: page.timer ? "❚❚ Pause" : page.look?.stop ? "▶ Write on" : "▶ Play", class: "goes" }));
   const step = make.button("Step", () => page.look.stop ?
     { stage: (page.look.stage + 1) % 3 } : goOn(page), () =>
     ({ disabled: !page.look?.stop && !page.flow?.most }));

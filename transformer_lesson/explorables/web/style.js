@@ -34,7 +34,7 @@ p { margin: 0; }
 .controls label, .controls fieldset { display: inline-flex; flex-wrap: wrap; gap: 6px;
   align-items: center; margin: 0; padding: 0; border: 0; min-width: 0; max-width: 100%; }
 .controls .dense { gap: 4px; } .close { column-gap: 8px; font-size: 14px; }
-.close input { accent-color: var(--value); } .close .play { min-width: 5.8em; padding: 2px 4px; }
+.close input { accent-color: var(--value); } .close .goes { min-width: 5.8em; padding: 2px 4px; }
 .close input[type="range"] { width: 84px; } .close textarea { max-width: 17em; }
 .close button { padding: 2px 8px; }
 .controls .outcome { flex: 1 1 200px; flex-wrap: nowrap; overflow-x: auto; padding: 0;

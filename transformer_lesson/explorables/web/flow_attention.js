@@ -59,7 +59,7 @@ export function drawStreamsOfAttention(group, look, page) {
 // There is room for the finished text, so that nothing moves while the model writes; rows still to
 // come are dashed.
 function matrixPlan({ keys, queries, lane, full, masked }, width) {
-  const wide = width >= 700, [left, stream] = wide ? [132, 36] : [74, 18], panel = wide ? 250 : 0;
+  const wide = width >= 700, [left, stream] = wide ? [132, 36] : [74, 18], panel = wide ? 264 : 0;
   const rows = lane === "written" ? full : queries.length;
   const columns = masked ? full : keys.length;
   const cell = Math.min(76, (width - left - panel - (wide ? 24 : 0)) / columns);

@@ -50,7 +50,7 @@ function rowOfStep(look, one, { name, value }, row, goal) {
 export function drawInside(group, look, page) {
   const { goal, own } = look, { width } = page, wide = width >= 700, top = wide ? 60 : 78;
   const high = Math.max(20, Math.min(31, (300 - 46 * own.length) / look.rows.length));
-  const from = wide ? 150 : 124, long = wide ? Math.min(420, width - 530) : 84;
+  const from = wide ? 150 : 138, long = wide ? Math.min(420, width - 530) : 70;
   const after = from + long + 12, likely = wide ? width - 126 : width, room = likely - after - 54;
   const rows = look.rows.map((one, i) => ({ ...one, i, y: top + high * (i + 0.5) }));
   const streams = rows.filter(({ best }) => best), end = rows.at(-1).y;
@@ -71,7 +71,7 @@ export function drawInside(group, look, page) {
     y: y - high / 2, width: width - 20, height: high, ...told(tells) }));
   putStrips(group, "strips", rows.map(({ values }) => new Tensor([1, values.length], values)),
     (i) => ({ x: from, y: rows[i].y - 8, width: long, height: 16 }));
-  put.label(group, "names", rows, ({ name, best, color, y }) => [fitted(name, from - 34, 14), 28,
+  put.label(group, "names", rows, ({ name, best, color, y }) => [fitted(name, from - 32, wide ? 14 : 12), 28,
     y + 5, `size-${wide ? 14 : 12}${best ? " strong" : ""}`, { fill: color && `var(${color})` }]);
   put.rect(group, "bars", streams, ({ share, y }) => ({ x: after, y: y - 7, height: 14, rx: 3,
     fill: "var(--value)", width: Math.max(1.5, share * room) }), "i");

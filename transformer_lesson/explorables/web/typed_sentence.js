@@ -23,10 +23,11 @@ export function readSentence(text, vocabulary, closing) {
     offers: offersFor(unknown, vocabulary), near: nearestTo(unknown, vocabulary) };
 }
 
-// The first unknown words, each with similar ones: [word, [known, …]].
+// The first unknown words, each with similar ones, or else the nearest: [word, [known, …]].
 const nearestTo = (unknown, vocabulary) => [...new Set(unknown)].slice(0, MOST_OFFERS)
   .filter((word) => /[\p{L}\p{N}]/u.test(word))
-  .map((word) => [word, similarWords(word.slice(0, 30), vocabulary, 30)]);
+  .map((word) => [word, [undefined, 30].map((most) =>
+    similarWords(word.slice(0, 30), vocabulary, most)).find(({ length }) => length) ?? []]);
 
 // Notes for below a picture, on words that were respelled or are unknown.
 export function notesOn({ changes, offers }) {

@@ -102,7 +102,7 @@ function drawStreams(group, { keys, row, shares, word, values, stage, sum: taken
     d: `M${x(key)} ${bottom + 48}C${x(key)} ${bottom + 66} ${sum[0]} ${bottom + 54} ${sum}`,
     ...pen("--value", 1 + 13 * share), "stroke-opacity": stage === 2 ? 0.75 : 0.12, class: "quiet",
     ...told(`it takes ${share.toFixed(3)} of the value of “${keys[key]}”`, `key${key}`) }));
-  const size = plan.wide ? 14 : 12;
+  const size = plan.wide && cell > 64 ? 14 : 12;
   put.label(group, "key words", keys, (one, j) => [fitted(one, cell - 1, size, 600), x(j), 46,
     `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`], (_, j) => j);
   const most = fromLargest(shares, named).filter((j) => shares[j] >= 0.005)

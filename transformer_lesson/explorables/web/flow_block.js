@@ -54,7 +54,7 @@ export function drawInside(group, look, page) {
   const after = from + long + 12, likely = wide ? width - 126 : width, room = likely - after - 54;
   const rows = look.rows.map((one, i) => ({ ...one, i, y: top + high * (i + 0.5) }));
   const streams = rows.filter(({ best }) => best), end = rows.at(-1).y;
-  const heads = [[wide ? "the vector's numbers" : "its numbers", from, long],
+  const heads = [[wide ? "the vector's numbers" : "numbers", from, long],
     [`share of “${goal}”`, after, room + 40], ...(wide ? [["likeliest here", likely, 126]] : [])];
   drawChoices(layer(group, "choices"), look, page);
   put.label(group, "heads", heads, ([text, x, most]) =>

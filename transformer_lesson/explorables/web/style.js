@@ -39,7 +39,7 @@ p { margin: 0; }
 .close button { padding: 2px 8px; }
 .controls .outcome { flex: 1 1 200px; flex-wrap: nowrap; overflow-x: auto; padding: 0;
   background: none; }
-.outcome::before { content: "→" / ""; }
+@media (min-width: 1100px) { .outcome::before { content: "→" / ""; flex: none; } }
 .controls .near { flex-basis: 100%; } .outcome button { flex: none; padding: 1px 5px; }
 @media (max-width: 640px) { .controls .outcome { flex-basis: 100%; } }
 .dense button { padding: 1px 7px; font-size: 13px; line-height: 1.4; }

@@ -71,7 +71,8 @@ export function drawInside(group, look, page) {
     y: y - high / 2, width: width - 20, height: high, ...told(tells) }));
   putStrips(group, "strips", rows.map(({ values }) => new Tensor([1, values.length], values)),
     (i) => ({ x: from, y: rows[i].y - 8, width: long, height: 16 }));
-  put.label(group, "names", rows, ({ name, best, color, y }) => [fitted(name, from - 32, wide ? 14 : 12), 28,
+  put.label(group, "names", rows, ({ name, best, color, y }) =>
+    [fitted(name, from - 32, wide ? 14 : 12), 28,
     y + 5, `size-${wide ? 14 : 12}${best ? " strong" : ""}`, { fill: color && `var(${color})` }]);
   put.rect(group, "bars", streams, ({ share, y }) => ({ x: after, y: y - 7, height: 14, rx: 3,
     fill: "var(--value)", width: Math.max(1.5, share * room) }), "i");

@@ -35,7 +35,7 @@ from transformer_lesson.explorables.in_page import (
     Weights,
 )
 
-PLAYED = {  # what is played, from where to where
+PLAYED = {  # what is played, from where to where; ModelFlow's beats: test_model_flow
     "AnswerExplorer": ("step", 1, 5),
     "AttentionExplorer": ("added", 0, 3),
     "AttentionFilm": ("number", 0, 4),
@@ -43,7 +43,6 @@ PLAYED = {  # what is played, from where to where
     "GroupExplorer": ("drawn", 1, 8),
     "LeakProbe": ("position", 0, 11),
     "Leash": ("stop", 0, 12),
-    "ModelFlow": ("written", 0, 7),
     "NormExplorer": ("step", 0, 4),
     "OnlineSoftmax": ("step", 0, 4),
     "PatchExplorer": ("stage", 0, 2),

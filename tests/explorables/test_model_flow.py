@@ -44,8 +44,8 @@ TEXT, LONG = "the child opens the window .", "the camels do not see a heavy room
 
 def percent(share: float) -> str:
     if not 1e-5 <= share <= 0.995:
-        return "> 99 %" if share > 0.5 else "< 0.001 %"
-    return f"{100 * share:.2g} %"
+        return (">_99_%" if share > 0.5 else "<_0.001_%").replace("_", "\u00a0")
+    return f"{100 * share:.2g}\u00a0%"
 
 
 @pytest.mark.parametrize(("text", "written"), [(TEXT, 2), (TEXT, 7), (LONG, 0)])
@@ -67,10 +67,11 @@ def test_the_whole_shows_the_next_word_its_share_and_where_the_newest_word_looks
         [looks],
         [f"the last written word looks most at “{read[lit]}”: {shares[lit]:.2f}, mean of 8 heads"],
     )
-    assert percent(share) in page.written() and f"“{next_}” ({percent(share)})" in page.title
-    assert all(word in page.title for word in wrote[1:])
-    likely = ", ".join(f"“{token(i)}” ({run.values['probabilities'][0, i]:.3f})" for i in best)
-    assert_agree([page.said.partition("Next: ")[2]], [f"{likely}."])
+    assert percent(share) in page.written()
+    assert page.title == f"A real English → German translator writes “{next_}” ({percent(share)})"
+    likely = [f"“{token(i)}” ({percent(run.values['probabilities'][0, i].item())})" for i in best]
+    assert page.said.partition("Next: ")[2] == f"{', '.join(likely)}."
+    assert not written or page.said.startswith(f"After “{' '.join(wrote[1:])}”: ")
     assert f"{shares[lit]:.2f} of its attention" in page.said
 
 
@@ -109,25 +110,65 @@ def test_every_score_weight_and_share_of_a_value_is_that_of_the_packages_model(s
         assert looks in shown["title"]
 
 
-def test_the_last_vector_is_read_behind_every_sublayer(show):
-    page = show(ModelFlow(written=2, stop=6))
-    run, _, _ = translation(TEXT, 2)
+PIXELS = """Promise.all([...root.querySelectorAll("svg image")].map(async ({ href }) => {
+    const picture = new Image(), canvas = document.createElement("canvas");
+    picture.src = href.baseVal;
+    await picture.decode();
+    const { width, height } = picture, brush = canvas.getContext("2d");
+    [canvas.width, canvas.height] = [width, height];
+    brush.drawImage(picture, 0, 0);
+    return [height, width, ...brush.getImageData(0, 0, width, height).data];
+}))"""
+
+
+def assert_strips(pictures, values):
+    """Compare pixels with the numbers that they color, each strip by its own largest."""
+    for (_, width, *pixels), value in zip(pictures, values, strict=True):
+        alpha = torch.tensor(pixels).view(width, 4)[:, 3]
+        assert (alpha - 255 * (value.abs() / value.abs().max()).sqrt()).abs().max() <= 1.2
+
+
+@pytest.mark.parametrize(("block", "row"), [(0, 2), (1, 2), (1, 1)])
+def test_a_block_adds_to_the_vector_and_is_read_after_every_sublayer(block, row, show):
+    page = show(ModelFlow(written=2, stop=6, block=block, row=row))
+    run, part = translation(TEXT, 2)[0].values, f"decoder.{block}"
     model, tokenizer, _ = trained_translator()
-    names = ["target_embedding.output"]
-    for i in range(2):
-        names += [f"decoder.{i}.after_self_attention", f"decoder.{i}.after_cross_attention"]
-        names.append(f"decoder.{i}.output")
-    next_ = first_largest(run.values["probabilities"][0])
-    shares = [model.projection(run.values[name][-1]).softmax(-1) for name in names]
+    before = f"decoder.{block - 1}.output" if block else "target_embedding.output"
+    streams = [before, f"{part}.after_self_attention", f"{part}.after_cross_attention"]
+    streams.append(f"{part}.output")
+    goal = tokenizer.vocabulary["macht" if row == 2 else "Kind"]
     wanted = []
-    for share in shares:
+    for name, key in zip([f"enters block {block}", *["= norm of sum"] * 3], streams, strict=True):
+        share = model.projection(run[key][row]).softmax(-1)
         best = first_largest(share)
         wanted.append(
-            f"“{tokenizer.token(next_)}” has {share[next_]:.3f}, likeliest is "
+            f"{name}: “{tokenizer.token(goal)}” has {share[goal]:.3f}, likeliest is "
             f"“{tokenizer.token(best)}” ({share[best]:.3f})"
         )
-    told = [words.partition(": ")[2] for words in page.told() if words.startswith("after ")]
-    assert_agree(told, wanted)
+    told, hidden = page.told(), run[f"{part}.feed_forward.hidden"][row]
+    assert_agree([words for words in told if "likeliest is" in words], wanted)
+    assert f"{(hidden <= 0).sum()} of 512 units are off" in told
+    added = [f"{part}.{name}" for name in ("self_attention.W_O", "cross_attention.W_O")]
+    parts = [before, added[0], streams[1], added[1], streams[2]]
+    values = [run[name][row] for name in (*parts, f"{part}.feed_forward.W_2", streams[3])]
+    assert_strips(page.read(PIXELS), [*values[:5], hidden, *values[5:]])
+
+
+@pytest.mark.parametrize(("stop", "part"), [(4, "self"), (5, "cross")])
+def test_an_attention_shows_query_key_products_and_sum_in_all_their_numbers(stop, part, show):
+    page = show(ModelFlow(written=5, stop=stop, block=0, head=2, row=3, column=1))
+    run, key = translation(TEXT, 5)[0].values, f"decoder.0.{part}_attention"
+    q, k = run[f"{key}.queries"][2, 3], run[f"{key}.keys"][2, 1]
+    values, taken = run[f"{key}.values"][2], run[f"{key}.heads"][2, 3]
+    assert_strips(page.read(PIXELS), [*values, taken, q, k, q * k])
+    written = page.written()
+    for strip in (q, k, q * k):
+        first = "  ".join(f"{one:.2f}" for one in strip[:3]).replace("-0.00", "0.00")
+        assert f"{first.replace('-', '−')} …" in written
+    first, second, third = (f"{abs(one):.2f}" for one in (q * k)[:3])
+    signs = ["−" if one < 0 else "+" for one in (q * k)[:3]]
+    begins = f"= {'−' * (signs[0] == '−')}{first} {signs[1]} {second} {signs[2]} {third} + …"
+    assert f"{begins} = {(q * k).sum():.1f}" in written
 
 
 @pytest.mark.parametrize(
@@ -153,10 +194,11 @@ def test_the_next_words_have_their_logits_and_shares_at_each_temperature_and_cut
     together = [f"{kept - 8} others together: {rest:.3f}"] if kept > 8 else []
     assert_agree(others, together)
     assert f"softmax: {kept} words share 1." in page.said
-    assert f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}" == page.title
+    gets = f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}"
+    assert page.title == f"After “… das Fenster”, {gets}"
     heated = [f"{logits[i] / temperature:.2f}" for i in best]
     assert set(heated) <= set(page.written())
-    page.click(shown[1] + (f", cut by {cuts[1]}" if cuts[1] else ""))
+    page.named(shown[1] + (f", cut by {cuts[1]}" if cuts[1] else "")).focus()
     kept = shares > 0
     total = (logits[kept] / temperature).exp().sum().item()
     (formula,) = [words for words in page.written() if words.startswith("share of")] or [""]
@@ -180,23 +222,23 @@ def test_a_draw_falls_on_the_word_whose_part_of_the_strip_it_hits_and_is_written
         assert word in [token(order[i]) for i in (place - 1, place, place + 1) if i >= 0]
         assert page.get("seed") == seed
     page.click(f"Write “{word}”")
-    assert (
-        page.get("written", "seed") == [3, 0]
-        and f"“das Kind {word}”" in page.states([{"stop": 0}])[0]["title"]
-    )
+    assert page.get("written", "seed") == [3, 0]
+    assert page.states([{"stop": 0}])[0]["said"].startswith(f"After “das Kind {word}”")
     page.set(text="the child opens the door .")
     assert page.get("chosen") == []
 
 
-PIXELS = """Promise.all([...root.querySelectorAll("svg image")].map(async ({ href }) => {
-    const picture = new Image(), canvas = document.createElement("canvas");
-    picture.src = href.baseVal;
-    await picture.decode();
-    const { width, height } = picture, brush = canvas.getContext("2d");
-    [canvas.width, canvas.height] = [width, height];
-    brush.drawImage(picture, 0, 0);
-    return [height, width, ...brush.getImageData(0, 0, width, height).data];
-}))"""
+def test_another_bar_goes_on_with_its_word(show):
+    page = show(ModelFlow(written=2, stop=7))
+    page.click(re.compile("^“aufmacht”: logit"))
+    assert page.get("written") == 3 and page.title.startswith("After “das Kind aufmacht”, “")
+    run = translation(TEXT, 2)[0].values
+    page.set(stop=0, written=2)
+    rival = from_largest(run["probabilities"][0], 3)[2]
+    page.click(f"go on with “{trained_translator().tokenizer.token(rival)}”")
+    assert page.get("chosen")[-1] == rival and page.get("written") == 3
+
+
 ABOVE, UNDER = torch.tensor([32, 118, 196]), torch.tensor([214, 108, 28])
 
 
@@ -235,16 +277,16 @@ STOPS = """[...root.querySelector(".dense").querySelectorAll("button")]
 def test_an_encoder_and_a_decoder_of_ones_own_have_the_stops_that_they_need(show):
     model, tokenizer = tiny_models.language_model()
     page = show(ModelFlow(model, tokenizer, "abc", written=2))
-    assert page.title.startswith("After “a b c ") and "Next: " in page.said
+    assert page.said.startswith("After “a b c ") and "Next: " in page.said
     assert page.read(STOPS) == ["whole", "1", "2", "4", "6", "7"]
     page.set(stop=5)  # which it lacks
-    assert page.title.startswith("After “a b c ")
+    assert page.said.startswith("After “a b c ")
     encoder = EncoderOnlyTransformer(model.config).eval()
     page = show(ModelFlow(encoder, tokenizer, "abc"))
     assert page.title == "It reads 3 tokens, and each becomes a vector of 12 numbers"
     assert page.read(STOPS) == ["whole", "1", "2", "3"]
     page.click("3 encoder", "row 2, “c”")
-    assert page.get("row") == 2 and page.title.startswith("In the encoder, “c” looks most at")
+    assert page.get("row") == 2 and page.title.startswith("Encoder: “c” looks most at")
     assert_refused("a model and its tokenizer belong together", ModelFlow, model)
 
 
@@ -332,10 +374,11 @@ def test_a_pressed_cell_shows_its_numbers_in_the_formula(show):
     weight = scores[3, 4, :5].softmax(-1)[4].item()
     written = page.written()
     assert (
-        f"q · k = {4 * score:.1f}" in written and f"{4 * score:.1f} / √16 = {score:.2f}" in written
+        any(re.fullmatch(rf"= .* \+ … = {4 * score:.1f}", words) for words in written)
+        and f"{4 * score:.1f} / √16 = {score:.2f}" in written
     )
-    assert f"exp({score:.2f}) / Σ" in written
-    assert any(re.fullmatch(rf"= \S+ / \S+ = {weight:.3f}", words) for words in written)
+    share = rf"exp\({score:.2f}\) / Σ = \S+ / \S+ = {weight:.3f}"
+    assert any(re.fullmatch(share, words) for words in written)
     page.named("“das” may not look at “macht”").first.click()
     assert page.get("column") == 3 and "mask: −∞, so its weight is 0" in page.written()
 
@@ -348,38 +391,97 @@ def test_an_unknown_word_stays_struck_out_and_a_known_one_replaces_it(show):
     assert page.get("text") == TEXT and "<unk>" not in page.written()
 
 
-def test_the_answer_waits_for_its_pulse(show):
+BEATS = """[root.querySelector(".said").textContent, root.querySelector("h3").textContent,
+    [...root.querySelectorAll("[data-fan]")].filter(one => one.getAttribute("d")).length,
+    [...root.querySelectorAll(".outcome button")].map(one => one.textContent),
+    [...root.querySelectorAll("svg text")].map(one => one.textContent).join(" ")]"""
+GERMAN = ["das", "Kind", "macht", "das", "Fenster", "auf", ".", "<eos>"]
+
+
+def test_step_goes_through_the_model_in_the_order_in_which_it_computes(show):
+    page, order = show(ModelFlow()), []
+    run = translation(TEXT, 0)[0].values
+    for beat in range(1, 16):
+        page.click("Step")
+        said, title, fans, german, written = page.read(BEATS)
+        order.append(said.removeprefix(f"{beat} of 15: "))
+        pending = beat < 15
+        assert title.endswith("which word comes next?") == pending
+        assert german == (["…"] * 8 if pending else ["das", *["…"] * 7])
+        assert ("%" in written) == (not pending)  # no share before its moment
+        assert ("looks at" in written) == (beat > 12)
+    assert page.get("written") == 0 and order[-1].count("%") == 3
+    encoder = ["7 words enter the encoder", "Encoder, block 0: every word looks"]
+    encoder += ["Encoder, block 0: the feed", "Encoder, block 1: every word looks"]
+    blocks = [
+        f"Decoder, block {i}: {does}"
+        for i in range(2)
+        for does in ("“<bos>” makes a query", "“<bos>” looks back", "“<bos>” reads", "the feed")
+    ]
+    wanted = [*encoder, "Encoder, block 1: the feed", "“<bos>” enters the decoder", *blocks]
+    assert all(said.startswith(one) for said, one in zip(order[:-1], wanted, strict=True))
+    for block, said in ((0, order[8]), (1, order[12])):
+        shares = run[f"decoder.{block}.cross_attention.weights"].mean(0)[-1]
+        most = first_largest(shares)
+        assert said.endswith(f"most at “{TEXT.split()[most]}” ({shares[most]:.2f}).")
+    page.click("Step")  # the word drops into the row, and the encoder does not run again
+    assert page.get("written") == 1 and page.said.startswith("6 of 15: “das” enters")
+    page.set(written=4)  # leaves Play
+    assert page.read(BEATS)[3] == GERMAN
+    page.set(stop=5)
+    page.click("Step")
+    assert page.get("stage") == 0
+
+
+def test_play_runs_to_the_end_and_then_shows_all(show):
+    page = show(ModelFlow(written=6))
+    page.click("▶ Play")
+    assert page.get("written") == 0 and page.page.get_by_text("Pause").is_visible()
+    page.click("Pause")
+    page.page.clock.install()
+    page.click("Play")
+    for _ in range(120):
+        page.page.clock.run_for(1000)
+    assert page.get("written") == 7 and page.read(BEATS)[3] == GERMAN
+    assert page.page.get_by_text("Play").is_visible() and "Next: “<eos>”" in page.said
+
+
+def test_what_it_writes_stands_beside_the_text_at_once(show):
     page = show(ModelFlow())
-    page.page.emulate_media(reduced_motion="no-preference")
-    page.named(re.compile("^the next word is “macht”")).click()
-    assert page.title == "After “das Kind macht”, what comes next?"
-    assert "Next: " not in page.said and not any("%" in words for words in page.written())
-    page.page.wait_for_timeout(1500)
-    assert "it writes “das”" in page.title and "Next: “das”" in page.said
+    assert page.read(BEATS)[3] == GERMAN
+    page.set(text="the king closes the book .")
+    assert page.read(BEATS)[3] == ["der", "König", "macht", "das", "Buch", "zu", ".", "<eos>"]
+    page.click(re.compile("^zu$"))
+    assert page.get("written") == 5 and "writes “zu”" in page.title
 
 
 TURN = """[root.querySelector(".turn .mark").getAttribute("aria-label"),
     root.querySelector(".turn").innerText]"""
-TURNS = {  # by stop: what solves what it asks for
-    1: {"text": "the child closes the window ."},
-    2: {"written": 3},
-    3: {"row": 1},
-    4: {"stage": 1},
-    5: {"head": 2},
-    6: {"written": 3},
-    7: {"temperature": 2.0, "seed": 1},
+TURNS = {  # by stop: what solves what it asks for, and the answer
+    1: ({"text": "the child closes the window ."}, "New: “closes”. The other 6 of 7 rows are"),
+    2: ({"written": 3}, "Place 3 adds numbers from {2:.2f} to {3:.2f} to “macht”"),
+    3: ({"row": 1, "block": 0, "head": 5}, "“child” looks {0} at “{1}”, and least at"),
+    4: ({"stage": 1}, "3 of 9 scores are crossed out: “"),
+    5: ({"head": 2}, "In head 2 “das” looks "),
+    6: ({"written": 3}, "“das” rises most at “+ "),
+    7: ({"temperature": 2.0, "seed": 1}, "It fell on “"),
 }
 
 
 def test_each_stop_asks_for_one_thing_and_says_when_it_is_done(show):
     page = show(ModelFlow())
     assert not page.page.locator(".turn").is_visible()
-    for stop, values in TURNS.items():
+    weights = translation(TEXT, 2)[0].values["encoder.0.self_attention.weights"][5, 1]
+    most = first_largest(weights)
+    run = translation(TEXT, 3)[0].values
+    place = (run["target_embedding.output"] - run["target_embedding.tokens"])[3]
+    looks = percent(weights[most].item()), [*TEXT.split(), "<eos>"][most], place.min(), place.max()
+    for stop, (values, answer) in TURNS.items():
         page.set(stop=stop)
         assert page.read(TURN)[0] == "to do", stop
         page.set(**values)
         mark, words = page.read(TURN)
-        assert mark == "done" and words.endswith(" Done."), stop
+        assert mark == "done" and words.startswith(f"✓{answer.format(*looks)}"), words
         page.set(text=TEXT, written=2)
     page = show(ModelFlow(stop=3))
     page.click("row 1, “child”")
@@ -403,18 +505,6 @@ def test_the_matrix_has_three_states_whose_dots_are_as_large_as_their_values(sho
         assert torch.allclose(areas / full, shown, atol=2e-3), state
         assert page.written().count("×") == (16 if state else 0)
     assert page.get("stage") == 2
-
-
-def test_step_shows_words_keys_ribbon_and_answer_one_after_the_other(show):
-    page, said = show(ModelFlow()), []
-    for _ in range(4):
-        page.click("Step")
-        said.append((page.said[:6], any("%" in words for words in page.written())))
-    assert said == [("1 of 4", False), ("2 of 4", False), ("3 of 4", False), ("“macht", True)]
-    assert page.get("written") == 3
-    page.set(stop=5)
-    page.click("Step")
-    assert page.get("stage") == 0
 
 
 def test_the_cut_is_drawn_where_it_is_and_the_bars_are_linear_or_log(show):

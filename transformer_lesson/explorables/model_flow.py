@@ -13,11 +13,12 @@ class ModelFlow(FollowsText, PageExplorable):
         tokenizer: the model's.
         text: what the model reads, or continues; at most 16 tokens.
         written: how many tokens the model has written before the pass shown, at most 12.
-        stop: of the tour: 0 the whole, 1 words in, 2 positions, 3 the encoder looks, 4 the decoder
-            looks back, 5 it looks at the source, 6 blocks again, 7 the next word.
-        block, head, row: the attention that is opened at stops 3 to 5, from 0, clipped to the last;
-            by default the last block, the head that looks most clearly at another word, and the
-            newest word (at stop 4 the one before), or the one that looks most clearly.
+        stop: of the tour: 0 the whole, which Play and Step compute part by part, 1 words in,
+            2 positions, 3 the encoder looks, 4 the decoder looks back, 5 it looks at the source,
+            6 inside a block, 7 the next word.
+        block, head, row: what is opened at stops 3 to 6, from 0, clipped to the last; by default
+            the last block, the head that looks most clearly at another word, and the newest word
+            (at stop 4 the one before), or the one that looks most clearly.
         column: the cell of that row whose numbers the formula has; by default the largest.
         stage: of that attention's matrix: 0 scores, 1 scaled and masked, 2 shares.
         temperature, top_k, top_p: of sampling at stop 7; a `top_k` of 0 and a `top_p` of 1 are off.

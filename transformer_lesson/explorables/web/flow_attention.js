@@ -1,9 +1,9 @@
 // Inside one attention: queries, keys and values as three colored streams that meet in a matrix.
 
-import { choosable, fitted, layer, pen, put, textWidth, told } from "./draw.js";
+import { choosable, fitted, fixed, layer, pen, put, textWidth, told } from "./draw.js";
 import { drawOwnLines, short } from "./flow_lines.js";
 import { tensorHref } from "./heat_map.js";
-import { firstLargest } from "./ranking.js";
+import { firstLargest, fromLargest } from "./ranking.js";
 import { headRows, mapShades } from "./small_map.js";
 import { Tensor } from "./transformer.js";
 
@@ -30,11 +30,15 @@ export function attentionAt(look, state) {
   const place = places[firstLargest(places.map((one) =>
     Math.max(0, ...one.shares.filter(isOther(one)))))];
   const most = firstLargest(place.shares);
-  const V = look.byName.get(`${key}.values`)?.value, group = V ? heads / V.shape[0] : 1;
-  const values = keys.map((_, j) => V && new Tensor([1, V.width],
-    V.row(Math.floor(place.head / group) * keys.length + j)));
+  const of = (name, i, n) => { // that row of the head, which may share its keys and values
+    const all = look.byName.get(`${key}.${name}`)?.value, group = all && heads / all.shape[0];
+    return all && new Tensor([1, all.width], all.row(Math.floor(place.head / group) * n + i));
+  };
   const [column = most] = chosen(state.column, keys.length);
-  return { ...place, column, values, key, lane, queries, keys, weights, scores, block, masked,
+  const values = keys.map((_, j) => of("values", j, keys.length));
+  return { ...place, column, values, sum: of("heads", place.row, n), key,
+    q: (i) => of("queries", i, n), k: (j) => of("keys", j, keys.length), lane, queries, keys,
+    weights, scores, block, masked,
     blocks: own.map((one) => part(`${one.key}.weights`)), word: queries[place.row],
     marks: [...scores.row(place.head * n + place.row)], other: keys[most],
     weight: place.shares[most], width: part(`${key}.queries`).width };
@@ -55,12 +59,12 @@ export function drawStreamsOfAttention(group, look, page) {
 // There is room for the finished text, so that nothing moves while the model writes; rows still to
 // come are dashed.
 function matrixPlan({ keys, queries, lane, full, masked }, width) {
-  const wide = width >= 700, [left, stream] = wide ? [132, 36] : [74, 18], panel = wide ? 250 : 0;
+  const wide = width >= 700, [left, stream] = wide ? [132, 36] : [74, 18], panel = wide ? 264 : 0;
   const rows = lane === "written" ? full : queries.length;
   const columns = masked ? full : keys.length;
   const cell = Math.min(76, (width - left - panel - (wide ? 24 : 0)) / columns);
-  const high = Math.max(13, Math.min(wide ? 26 : 28, (wide ? 192 : 208) / rows)), top = 70;
-  const bottom = top + high * rows, end = bottom + 108;
+  const high = Math.max(13, Math.min(wide ? 26 : 28, (wide ? 186 : 208) / rows)), top = 70;
+  const bottom = top + high * rows, end = bottom + 112;
   const from = Math.min(width - panel, Math.max(500, left + cell * columns + 60));
   const toCome = Array.from({ length: rows - queries.length }, (_, i) => i + queries.length)
     .map((i) => `M${left} ${top + high * i}h${cell * (masked ? i + 1 : columns)}v${high}H${left}z`);
@@ -82,34 +86,52 @@ function drawStates(group, { stage, width, masked }, plan, page) {
 }
 
 // Q from the left, K from above, and V down to the weighted sum, as thick as the weights.
-function drawStreams(group, { keys, row, shares, word, values, stage }, plan) {
+function drawStreams(group, { keys, row, shares, word, values, stage, sum: taken }, plan) {
   const { left, stream, cell, high, top, bottom } = plan, x = (j) => left + cell * (j + 0.5);
-  const middle = top + high * (row + 0.5), sum = [left + plan.across / 2, bottom + 80];
+  const sum = [Math.max(82, left + plan.across / 2), bottom + 74], named = plan.wide ? 2 : 1;
+  const middle = top + high * (row + 0.5);
   put.path(group, "K", shares, (share, j) => ({ d: `M${x(j)} 52V${top - 3}`,
     ...pen("--key", Math.min(16, cell * 0.3)), "stroke-opacity": 0.25 + 0.5 * share }));
   put.path(group, "Q", [`M${left - stream + 1} ${middle}H${left - 3}`], (d) =>
     ({ d, ...pen("--query", Math.min(16, high * 0.6)), "stroke-opacity": 0.45 }));
   const half = Math.min(30, cell * 0.42);
-  put.image(group, "V strips", values, (value, j) => ({ x: x(j) - half, y: bottom + 38,
-    width: 2 * half, height: 10, preserveAspectRatio: "none", "image-rendering": "pixelated",
-    href: value && tensorHref(value), "pointer-events": "none" }));
+  putStrips(group, "V strips", values, (j) => ({ x: x(j) - half, y: bottom + 38,
+    width: 2 * half, height: 10 }));
   const flows = shares.map((share, j) => ({ key: j, share })).filter((one) => one.share >= 0.02);
   put.path(group, "V", flows, ({ key, share }) => ({
-    d: `M${x(key)} ${bottom + 48}C${x(key)} ${bottom + 70} ${sum[0]} ${bottom + 56} ${sum}`,
+    d: `M${x(key)} ${bottom + 48}C${x(key)} ${bottom + 66} ${sum[0]} ${bottom + 54} ${sum}`,
     ...pen("--value", 1 + 13 * share), "stroke-opacity": stage === 2 ? 0.75 : 0.12, class: "quiet",
     ...told(`it takes ${share.toFixed(3)} of the value of “${keys[key]}”`, `key${key}`) }));
-  const size = plan.wide ? 13 : 12;
+  const size = plan.wide && cell > 64 ? 14 : 12;
   put.label(group, "key words", keys, (one, j) => [fitted(one, cell - 1, size, 600), x(j), 46,
     `middle size-${size}${shares[j] > 0.5 ? " strong" : ""}`], (_, j) => j);
-  const said = `what “${fitted(word, 90)}” takes along`, wide = textWidth(said, 13) / 2 + 12;
-  put.box(group, "sum", [said], () => ({
-    x: Math.max(0, sum[0] - wide), y: sum[1], width: 2 * wide, height: 25, rx: 8, word: said,
-    font: "size-13", class: "box marked", "data-links": "sum" }), () => "sum");
+  const most = fromLargest(shares, named).filter((j) => shares[j] >= 0.005)
+    .map((j) => `${shares[j].toFixed(2)} · V(${fitted(keys[j], 60, 12)})`).join(" + ");
+  const said = `“${fitted(word, 90, 12, 600)}” takes along ${most}${
+    shares.filter((share) => share > 0).length > named ? " + …" : ""}`;
+  const wide = textWidth(said, 12, 600) / 2, right = plan.wide ? plan.panel.x : plan.panel.width;
+  const from = Math.max(80, wide, Math.min(sum[0], right - wide));
+  putStrips(group, "sum strip", [taken], () =>
+    ({ x: sum[0] - 80, y: sum[1], width: 160, height: 14, "data-links": "sum" }));
+  put.rect(group, "sum", [taken], () => ({ x: sum[0] - 82, y: sum[1] - 2, width: 164, height: 18,
+    rx: 4, ...pen("--value", 2), "data-links": "sum" }));
+  put.label(group, "takes", [said], (text) =>
+    [text, from, sum[1] + 31, "strong size-12 middle", { "data-links": "sum" }]);
   const names = [["K · offers", 0, 44, "--key"], ["Q · asks", 0, top - 8, "--query"],
     ["V · gives", 0, bottom + 48, "--value"]];
   put.text(group, "names", names, ([text, at, y, color]) => ({
-    text: fitted(text, left - 2, 13, 600), x: at, y,
-    class: "strong size-13 halo", fill: `var(${color})` }), ([text]) => text);
+    text: fitted(text, left - 2, 12, 600), x: at, y,
+    class: "strong size-12 halo", fill: `var(${color})` }), ([text]) => text);
+}
+
+export const firstNumbers = (values) => `${[...values.slice(0, 3)].map((one) =>
+  fixed(one, 2).replace("-", "−")).join("  ")} …`;
+
+// Numbers as cells: blue above 0, orange below.
+export function putStrips(group, name, strips, at) {
+  put.image(group, name, strips.filter(Boolean), (strip, i) => ({ preserveAspectRatio: "none",
+    "image-rendering": "pixelated", "pointer-events": "none", class: "still",
+    href: tensorHref(strip), ...at(i) }));
 }
 
 function drawMatrix(group, look, plan, page) {
@@ -135,7 +157,8 @@ function drawMatrix(group, look, plan, page) {
   put.rect(group, "cells", cells, ({ i, j, words }) => ({
     class: "cell", x: left + cell * j, y: top + high * i, width: cell, height: high,
     fill: "var(--card)",
-    ...choosable(words, i === row && j === column, () => page.set({ row: i, column: j }),
+    ...choosable(words, i === row && j === column, () =>
+      page.set({ row: i, column: j, head, block: look.block }),
       `key${j} query${i}`), "data-preview": `${i}.${j}`, "data-quiet": plan.wide ? "" : null }));
   const most = Math.max(...cells.map(({ score }) => Math.abs(score) * raw).filter(Number.isFinite));
   const part = ({ score, share, hidden }) => stage === 2 ? share : hidden && stage ? 0 :
@@ -149,9 +172,9 @@ function drawMatrix(group, look, plan, page) {
     ["×", left + cell * (j + 0.5), top + high * (i + 0.5) + 5, "strong middle",
       { "data-links": "mask", fill: "var(--query)" }]);
   put.rect(group, "column", [column], () => ({ x: left + cell * column + 3, width: cell - 6, rx: 3,
-    y: top + high * row + 3, height: high - 6, ...pen("--query", 1.5, "3 2") }), () => "column");
+    y: top + high * row + 3, height: high - 6, ...pen("--value", 1.5, "3 2") }), () => "column");
   put.rect(group, "row", [row], () => ({ x: left, y: top + high * row, height: high, rx: 2,
-    width: cell * keys.length, ...pen("--query", 2) }), () => "row");
+    width: cell * keys.length, ...pen("--value", 2) }), () => "row");
 }
 
 // The scores and weights of the chosen row, below its columns.
@@ -169,8 +192,8 @@ function drawSoftmax(group, { keys, marks, shares, masked, width, stage }, { lef
     { "data-links": i ? "weights" : "scores" }]);
 }
 
-// All heads of all blocks as small matrices, each a button, and below them the formula. Returns
-// where they end.
+// All heads of all blocks as small matrices, each a button, and below them the chosen cell.
+// Returns where they end.
 function drawBlocksOfHeads(group, look, page, { panel }) {
   const { blocks, block, head, own } = look;
   const { x, width: room } = panel, y = panel.y + 14;
@@ -182,7 +205,7 @@ function drawBlocksOfHeads(group, look, page, { panel }) {
       y + 22 + b * tall + Math.floor(h / 8) * (side + 5)] })));
   put.text(group, "names", blocks, (_, b) => [
     `block ${b}${b === block ? `, head ${head}` : ""}`, x, y + 16 + b * tall,
-    b === block ? "strong size-13" : "small"], (_, b) => b);
+    b === block ? "strong size-12" : "small"], (_, b) => b);
   put.rect(group, "boxes", all, ({ b, h, at }) => ({
     class: "box", x: at[0], y: at[1], width: side, height: side, rx: 6,
     ...choosable(`block ${b}, head ${h}`, b === block && h === head,
@@ -190,25 +213,42 @@ function drawBlocksOfHeads(group, look, page, { panel }) {
   put.path(group, "maps", all.flatMap(({ key, h, weights, at }) =>
     mapShades(key, headRows(weights, h), at, side)));
   put.text(group, "hint", [["each square is a head: press one", x, y - 2, "small"]]);
-  const end = y + blocks.length * tall + 22;
-  const steps = cellSteps(look, page.preview ?? `${look.row}.${look.column}`);
-  put.text(group, "steps", steps, (text, i) => [fitted(text, room, 13), x, end + 18 * i,
-    i ? "size-13" : "size-13 strong"], (_, i) => i);
-  return end + 18 * steps.length;
+  return drawCell(layer(group, "cell"), look, page, { x, room, y: y + blocks.length * tall + 18 });
 }
 
-// A cell's numbers in the formula, from the product of query and key to the weight.
-function cellSteps({ queries, keys, head, scores, weights, width, masked }, cell) {
-  const [i, j] = cell.split(".").map(Number), at = head * queries.length + i;
-  const row = [...scores.row(at)], shares = weights.row(at), score = row[j];
-  const title = `“${fitted(queries[i], 90, 13)}” and “${fitted(keys[j], 90, 13)}”:`;
-  if (masked && shares[j] === 0 && j > i) {
-    return [title, "mask: −∞, so its weight is 0", "", "", ""];
-  }
-  const sees = (k) => shares[k] || k <= i || !masked;
+// The chosen cell's query and key, and their products, as strips of all their numbers with the
+// first three written, and below them the formula.
+function drawCell(group, look, page, { x, y, room }) {
+  const cell = page.preview ?? `${look.row}.${look.column}`, [i, j] = cell.split(".").map(Number);
+  const q = look.q(i), k = look.k(j);
+  const product = q && k && new Tensor(q.shape, q.data.map((one, d) => one * k.data[d]));
+  const strips = [["q", q, "--query"], ["k", k, "--key"], ["q·k", product, "--ink"]]
+    .filter(([, strip]) => strip), at = (d) => y + 8 + 17 * d, from = at(strips.length) + 12;
+  const texts = strips.map(([, { data }]) => firstNumbers(data));
+  const long = room - 42 - Math.max(...texts.map((text) => textWidth(text, 12)));
+  const pair = `“${fitted(look.queries[i], 84, 12, 600)}” asks “${
+    fitted(look.keys[j], 84, 12, 600)}”:`;
+  put.label(group, "pair", [pair], (text) => [text, x, y, "strong size-12"]);
+  putStrips(group, "strips", strips.map(([, strip]) => strip), (d) =>
+    ({ x: x + 32, y: at(d), width: long, height: 12 }));
+  put.label(group, "names", strips, ([text, , color], d) =>
+    [text, x, at(d) + 10, "strong size-12", { fill: `var(${color})` }]);
+  put.text(group, "numbers", texts, (text, d) => [text, x + 38 + long, at(d) + 10, "number"]);
+  put.text(group, "steps", cellSteps(look, i, j, product), (text, n) =>
+    [fitted(text, room, 12), x, from + 17 * n, "size-12"], (_, n) => n);
+  return from + 17 * 3 + 6;
+}
+
+// A cell's numbers in the formula, from the products of query and key to the weight.
+function cellSteps({ queries, head, scores, weights, width, masked }, i, j, product) {
+  const at = head * queries.length + i, row = [...scores.row(at)], shares = weights.row(at);
+  if (masked && shares[j] === 0 && j > i) return ["mask: −∞, so its weight is 0"];
+  const sees = (k) => shares[k] || k <= i || !masked, score = row[j];
   const sum = row.reduce((all, one, k) => all + (sees(k) ? Math.exp(one) : 0), 0);
-  const dot = (score * Math.sqrt(width)).toFixed(1);
-  return [title, `q · k = ${dot}`, `${dot} / √${width} = ${score.toFixed(2)}`,
-    `exp(${score.toFixed(2)}) / Σ`,
-    `= ${short(Math.exp(score))} / ${short(sum)} = ${shares[j].toFixed(3)}`];
+  const dot = (score * Math.sqrt(width)).toFixed(1), terms = [...(product?.data.slice(0, 3) ?? [])]
+    .map((one, d) => (d ? one < 0 ? " − " : " + " : one < 0 ? "−" : "") + Math.abs(one).toFixed(2));
+  return ["q₁k₁ + q₂k₂ + q₃k₃ + …", `= ${terms.join("")} + … = ${dot}`,
+    `${dot} / √${width} = ${score.toFixed(2)}`,
+    `exp(${score.toFixed(2)}) / Σ = ${short(Math.exp(score))} / ${short(sum)} = ${
+      shares[j].toFixed(3)}`];
 }

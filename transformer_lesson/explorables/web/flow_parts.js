@@ -12,7 +12,7 @@ export function drawPartsOfModel(group, { read, written, writes, stop, stops, ..
     ...(writes ? [[written, [1, 2, 4, 5, 6, 7]]] : [])], { width } = page;
   const depth = look.sublayers.filter(({ block, lane }) => block !== null && lane === "written");
   const texts = { 2: "+ place", 3: "encoder looks", 4: "looks back", 5: "reads",
-    6: `thinks, × ${new Set(depth.map(({ block }) => block)).size}`, 7: `“${look.next?.word}”` };
+    6: `a block, × ${new Set(depth.map(({ block }) => block)).size}`, 7: `“${look.next?.word}”` };
   const has = (all) => all.filter((at) => stops.includes(at));
   const parts = lanes.flatMap(([words, all], i) => has(all).map((at) => {
     const [x, to] = STRIP.places[at].map((part) => part * (width - 4) + 2);

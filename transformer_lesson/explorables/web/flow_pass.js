@@ -57,7 +57,7 @@ function flowOf(model, tokenizer, { ids, translates, encoded, start, output, end
   return { ...flow, most, translates, whole: words([...start, ...output, ...end]),
     full: start.length + most, writes: writes(model), sublayers: sublayersOf(flow.steps,
       writes(model)), read: words(read), written: words(target), token,
-    ids: { read, written: target }, output, ends: model.config.eos_ids };
+    ids: { read, written: target }, given: start.length, output, ends: model.config.eos_ids };
 }
 
 const SUBLAYER = /^(\w+)\.(\d+)\.(self_attention|cross_attention|feed_forward)\./;
@@ -90,6 +90,14 @@ function named(key, writes) {
   return { key, kind: kind ?? (key === "next" ? "next" : "embedding"), stack,
     block: number === undefined ? null : Number(number), lane: reads ? "read" : "written" };
 }
+
+const DOES = { embedding: ["enters"], self_attention: ["looks"], cross_attention: ["reads"],
+  feed_forward: ["thinks"], next: ["answers"] };
+
+// What Play and Step show one after the other: the sub-layers in the order of computation.
+export const beatsOf = ({ sublayers }) => sublayers.flatMap(({ kind, lane, block }) =>
+  [...(kind === "self_attention" && lane === "written" ? ["keys"] : []), ...DOES[kind]]
+    .map((does) => ({ does, lane, block, key: `${lane} ${block} ${does}` })));
 
 const HEADINGS = { embedding: "embedding", feed_forward: "thinks", cross_attention: "reads" };
 

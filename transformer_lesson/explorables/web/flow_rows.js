@@ -2,13 +2,12 @@
 
 import { choosable, fitted, layer, pen, put, textWidth, told } from "./draw.js";
 import { short } from "./flow_lines.js";
-import { headingOf, sharesRead, streamBehind } from "./flow_pass.js";
 import { remembered } from "./frame.js";
 import { sampleProbabilities } from "./generation.js";
 import { tensorHref } from "./heat_map.js";
 import { chance } from "./next_token.js";
-import { percent } from "./flow_stage.js";
-import { firstLargest, fromLargest } from "./ranking.js";
+import { goOnWith, mayGoOn, percent } from "./flow_stage.js";
+import { fromLargest } from "./ranking.js";
 import { Tensor } from "./transformer.js";
 
 // Each word with its embedding; at the second stop also its position's vector and their sum.
@@ -63,55 +62,6 @@ function drawVectorLane(group, one, { x, y, width, high }, { stop, d }) {
     [text, at, top + high * (i + 0.5) + size * 0.33, kind]);
 }
 
-// The last word's vector after each sub-layer, read as if the blocks ended there.
-export function drawBuilding(group, look, page) {
-  const { width } = page, wide = width >= 700, { next, written } = look;
-  const steps = remembered(page, "building", [page.model.get("text"), written.length], () =>
-    look.sublayers.filter(({ lane, kind }) => lane === "written" && kind !== "next").map((one) => {
-      const shares = sharesRead(look, streamBehind(look, one, written.length - 1));
-      const best = firstLargest(shares);
-      return { key: one.key, one, share: shares[next.id], best, most: shares[best] };
-    }));
-  const labelOf = (one) => labelOfStep(one, wide);
-  const high = Math.max(16, Math.min(44, (300 - 46 * look.own.length) / steps.length));
-  const y = (i) => 50 + high * (i + 0.5);
-  const name = wide ? 220 : 36 + Math.max(...steps.map(({ one }) => textWidth(labelOf(one))));
-  const least = width < 320, says = wide ? 210 : least ? 66 : 104; // that has room for a word alone
-  const unit = width - name - says - 56, asked = `share of “${next.word}”`;
-  const room = width - name - says - 12, isRead = textWidth(asked, 12) <= room;
-  put.text(group, "heads", [["after", 26],
-    [isRead ? asked : fitted(`“${next.word}”`, room, 12), name],
-    [least ? "likeliest" : "likeliest here", width - says]], ([text, x]) => [text, x, 38, "small"]);
-  put.path(group, "stream", [`M9 18V${y(steps.length - 1)}`], (d) =>
-    ({ d, class: "ribbon crossing", "stroke-width": 6, "stroke-opacity": 0.5 }));
-  put.text(group, "word", [`“${fitted(written.at(-1), width - 46, 14, 600)}”`], (text) =>
-    [text, 26, 16, "strong"]);
-  put.circle(group, "dots", steps, (_, i) => ({ cx: 9, cy: y(i), r: 5, fill: "var(--value)" }));
-  put.rect(group, "places", steps, ({ one, share, best, most }, i) => ({
-    class: "bar-place", x: 20, y: y(i) - high / 2, width: width - 20, height: high,
-    ...told(`after ${labelOf(one)}: “${next.word}” has ${share.toFixed(3)}, likeliest is ` +
-      `“${look.token(best)}” (${most.toFixed(3)})`) }));
-  put.rect(group, "bars", steps, ({ share }, i) => ({
-    x: name, y: y(i) - 8, height: Math.min(16, high - 2), rx: 3, fill: "var(--value)",
-    width: Math.max(1.5, share * unit) }));
-  put.label(group, "names", steps, ({ one }, i) => [labelOf(one), 26, y(i) + 5, ""]);
-  put.label(group, "shares", steps, ({ share }, i) =>
-    [share.toFixed(3), name + 8 + share * unit, y(i) + 4, "number"]);
-  put.label(group, "best", steps, ({ best, most }, i) => {
-    const isNext = best === next.id, word = look.token(best), weight = isNext ? 600 : 400;
-    const all = `${word} ${most.toFixed(2)}`, isWhole = textWidth(all, 14, weight) <= says;
-    return [fitted(isWhole && !least ? all : word, says, 14, weight), width - says, y(i) + 5,
-      isNext ? "strong" : ""];
-  });
-  return 50 + high * steps.length + 8;
-}
-
-function labelOfStep({ kind, block, lane }, wide) {
-  if (kind === "embedding") return kind;
-  if (!wide) return `${block} ${headingOf({ kind, lane })}`;
-  return `block ${block} ${headingOf({ kind, lane })}`;
-}
-
 // What temperature, top-k and top-p leave of the logits, and the token that the draw picks.
 export function sampled(logits, { temperature, top_k: k, top_p: p, seed }, n) {
   const knobs = { temperature, topK: k || null, topP: p === 1 ? null : p };
@@ -129,17 +79,18 @@ export function sampled(logits, { temperature, top_k: k, top_p: p, seed }, n) {
 
 const LEAST = 1e-4; // the share at which a bar begins on the log scale
 
-// A row for each of the likeliest words: logit, ÷ temperature, kept or cut, share; below it the
-// chosen row's numbers in the formula, and the strip that a draw falls on.
+// A row for each of the likeliest words: logit, ÷ temperature, kept or cut, share; a click goes on
+// with that word. Below them the numbers in the formula of the first or the one that is pointed at,
+// and the strip that a draw falls on.
 export function drawLikeliest(group, look, page) {
-  const { best, logits, own, heated, cut, shares, temperature, row, drawn, log } = look;
+  const { best, logits, own, heated, cut, shares, temperature, drawn, log } = look;
   const { width } = page, wide = width >= 700, isTold = (id, i) => (drawn ? id === drawn.id : !i);
   const x = wide ? [150, 235, 330, 350, 450] : [84, 130, 174, 0, 184], high = own.length ? 22 : 24;
   const from = x[4], unit = width - from - (wide ? 76 : 66), least = Math.log10(LEAST);
   const long = (share) => Math.max(1.5, unit *
     (log ? 1 - Math.log10(Math.max(share, LEAST)) / least : share));
   const kept = look.order.length, n = Math.max(0, kept - best.length); // the cut share nothing
-  const open = Math.min(row ?? 0, best.length - 1);
+  const open = Math.max(0, best.findIndex(({ id }) => `${id}` === page.preview));
   const soft = ({ cut }) => ({ fill: cut ? "var(--soft)" : null });
   const rest = Math.max(0, 1 - best.reduce((sum, { id }) => sum + shares[id], 0));
   const y = (i) => 26 + high * i, all = best.map(({ id, word }, i) => ({ id, word, i, cut: cut[id],
@@ -157,8 +108,8 @@ export function drawLikeliest(group, look, page) {
     ({ d: `M${from + long(one)} 18V${y(all.length) - 4}`, class: "axis" }), (_, k) => k);
   put.rect(group, "places", all, ({ id, i, tells }) => ({ class: `bar-place${i === open ?
     " picked" : ""}`, x: 1, y: y(i) - 2, width: width - 2, height: high - 1, rx: 6,
-    ...(id === "rest" ? told(tells) : choosable(tells, i === open, () => page.set({ row: i }))) }),
-  "id");
+    ...(id === "rest" || !mayGoOn(look, id) ? told(tells) : choosable(tells, i === open, () =>
+      page.set(goOnWith(look, id)))), "data-preview": id, "data-quiet": wide ? null : "" }), "id");
   put.rect(group, "bars", all, ({ id, i, share }) => ({
     x: from, y: y(i) + 2, height: high - 9, rx: 3, width: share ? long(share) : 0,
     fill: isTold(id, i) ? "var(--value)" : "var(--key)",
@@ -185,7 +136,7 @@ export function drawLikeliest(group, look, page) {
     ` = ${short(Math.exp(heated[id]))} / ${short(look.sum)} = ${shares[id].toFixed(3)}`];
   const line = wide ? [formula.join("")] : formula, end = y(all.length) + 12;
   put.text(group, "formula", line, (text, i) => [text, wide ? x[0] - 130 : 0, end + 18 * i,
-    "size-13 strong"]);
+    "strong"]);
   return drawStrip(layer(group, "strip"), look, width, end + 18 * line.length);
 }
 

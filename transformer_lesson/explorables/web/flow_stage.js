@@ -3,14 +3,15 @@
 import { choosable, fitted, layer, pen, put, textLines, textWidth, told } from "./draw.js";
 import { firstLargest } from "./ranking.js";
 
-const STAGE = { word: 34, answer: 66, unit: 88, large: 28, blocks: 3 };
+const STAGE = { word: 34, answer: 80, unit: 88, large: 28, blocks: 3 };
 
 // A share with two digits.
-export const percent = (share) => share > 0.995 ? "> 99 %" : share < 1e-5 ? "< 0.001 %" :
-  `${Number((100 * share).toPrecision(2))} %`;
+export const percent = (share) => share > 0.995 ? ">\u00a099\u00a0%" : share < 1e-5 ?
+  "<\u00a00.001\u00a0%" :
+  `${Number((100 * share).toPrecision(2))}\u00a0%`;
 
 // The weights of an attention in the mean over its heads: a row for each query.
-function meanWeights({ byName }, key) {
+export function meanWeights({ byName }, key) {
   const weights = byName.get(`${key}.weights`).value, [heads, queries] = weights.shape;
   const all = Array.from({ length: heads }, (_, h) => h * queries);
   return Array.from({ length: queries }, (_, i) => Array.from(weights.row(i),
@@ -30,9 +31,8 @@ export function litWord(flow) {
 
 export function drawStage(group, look, page) {
   const plan = stagePlan(look, page.width);
-  const until = (phase, kind) => ({ class: look.phase < phase ? kind : null });
-  drawStacks(layer(group, "stacks", until(1, "waits")), look, plan, page);
-  if (look.writes) drawRibbons(layer(group, "ribbons", until(2, "unseen")), look, plan, page);
+  drawStacks(layer(group, "stacks"), look, plan, page);
+  if (look.writes) drawRibbons(layer(group, "ribbons"), look, plan);
   if (look.writes) drawNextWord(layer(group, "answer"), look, plan, page);
   drawStageWords(layer(group, "words"), look, plan, page);
   return plan.height;
@@ -43,15 +43,15 @@ export function drawStage(group, look, page) {
 function stagePlan(look, width) {
   const { translates, writes, whole, chips: read, written } = look, wide = width >= 700;
   const both = translates && writes, beside = both && wide, plan = { beside };
-  const needs = (words) => words.reduce((sum, word) => sum + chipWidth(word) + 6, 72);
-  const left = !beside ? width : Math.max(0.4 * width,
-    Math.min(0.6 * width, (width - 28 + needs(read) - needs(whole)) / 2));
+  const needs = (words) => words.reduce((sum, word) => sum + chipWidth(word) + GAP, MARGIN);
+  const free = Math.max(0, width - 20 - needs(read) - needs(whole)) / 2;
+  const left = beside ? Math.max(0.4 * width, Math.min(0.55 * width, needs(read) + free)) : width;
   if (translates || !writes) {
     plan.read = stackPlan(look, read, { lane: "read", x: 0, y: 20, width: left, wide,
       name: "Encoder", does: "every word looks at all the others" });
   }
   if (!writes) return { ...plan, height: plan.read.bottom + 4 };
-  const x = beside ? left + 28 : 0, y = both && !beside ? plan.read.bottom + 84 : 20;
+  const x = beside ? left + 20 : 0, y = both && !beside ? plan.read.bottom + 84 : 20;
   plan.written = stackPlan(look, whole, { lane: "written", x, y, width: width - x, wide,
     name: "Decoder", does: translates ? "looks back, and at the sentence" : "looks back" });
   const { xs, bottom } = plan.written, own = plan.own = xs[written.length - 1];
@@ -59,27 +59,29 @@ function stagePlan(look, width) {
   const most = Math.min(width - x, Math.max(250, high + STAGE.unit + 120));
   plan.answer = { x: Math.max(x, Math.min(width - most, own - most / 2)), y: bottom + 22,
     width: most, height: STAGE.answer };
-  return { ...plan, height: bottom + 22 + STAGE.answer + 4 };
+  return { ...plan, width, height: bottom + 22 + STAGE.answer + 4 };
 }
 
-const chipWidth = (word) => textWidth(word, 14, 600) + 16;
+const MARGIN = 60, GAP = 3, chipWidth = (word) => textWidth(word, 14, 600) + 6;
 
 // A row of words and below it the blocks that they pass: each with the height where its words look
 // at each other, where they look at the source, and where each thinks by itself.
-function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) {
-  const high = wide ? { read: 58, written: 112 }[lane] : { read: 50, written: 84 }[lane];
-  const margin = wide ? 72 : 58, sizes = words.map(chipWidth);
-  const free = width - margin - sizes.reduce((a, b) => a + b + 6, 0);
-  const more = Math.max(0, Math.min(34, free / words.length));
-  const { places, xs, bottom } = inOrder(sizes.map((size) => size + more),
-    { x: x + margin, y, width: width - margin });
+function stackPlan({ sublayers, ...look }, words, { lane, x, y, width, wide, ...stack }) {
+  const [high, margin] = { read: [[50, 58], [58, MARGIN]],
+    written: [[84, 58], [110, MARGIN]] }[lane][+wide];
+  const room = { x: x + margin, y, width: width - margin }, sizes = words.map(chipWidth);
+  const { bottom } = inOrder(sizes, room), now = sizes.slice(0, look[lane].length + 1);
+  const free = (room.width - now.reduce((a, b) => a + b + GAP, -GAP)) / now.length;
+  const more = Math.max(0, Math.min(28, free)), gap = GAP + Math.max(0, free - more);
+  const { places, xs } = inOrder(now.map((size) => size + more), { ...room, gap });
   const own = sublayers.filter((one) => one.lane === lane && one.block !== null), top = bottom + 12;
   const numbers = [...new Set(own.map(({ block }) => block))], shown = numbers.slice(-STAGE.blocks);
   const tall = shown.length > 2 ? (high * 2) / shown.length : high, crosses = lane === "written";
   const blocks = shown.map((block, i) => {
     const from = top + 8 + tall * i, at = (share) => from + tall * share;
     return { block, y: from, height: tall, fan: [from, at(crosses ? 0.45 : 0.66)], cross: at(0.66),
-      thinks: at(0.84), key: `${lane} ${block}`,
+      reads: at(0.66),
+      thinks: at(0.84), keys: at(crosses ? 0.45 : 0.66), key: `${lane} ${block}`,
       looks: own.find((one) => one.block === block && one.kind === "self_attention") };
   });
   return { ...stack, lane, x, width, y: top, places, blocks, n: numbers.length, height: 12 +
@@ -88,13 +90,14 @@ function stackPlan({ sublayers }, words, { lane, x, y, width, wide, ...stack }) 
 
 // Words side by side, or, where they are too wide for that, in two to four rows by turns: from left
 // to right they are in their order, and each has a place of its own for the line below it.
-function inOrder(sizes, { x, y, width, gap = 6 }) {
+function inOrder(sizes, { x, y, width, gap = GAP }) {
   const n = sizes.length, high = STAGE.word, all = sizes.reduce((a, b) => a + b + gap, -gap);
-  const most = all <= width ? width : width / 3, wides = sizes.map((size) => Math.min(size, most));
+  const most = all <= width + 1 ? width : width / 3;
+  const wides = sizes.map((size) => Math.min(size, most));
   const step = (width - (wides[0] + wides.at(-1)) / 2) / Math.max(1, n - 1);
   const fits = (rows) => wides.every((wide, i) =>
     (wide + (wides[i + rows] ?? 0)) / 2 <= rows * step - gap);
-  const rows = all <= width ? 1 : [2, 3].find(fits) ?? 4;
+  const rows = all <= width + 1 ? 1 : [2, 3].find(fits) ?? 4;
   let left = x;
   const places = wides.map((wide, i) => {
     const own = rows === 4 ? Math.min(wide, 4 * step - gap) : wide;
@@ -112,41 +115,64 @@ function drawStacks(group, look, plan, page) {
   const all = [plan.read, plan.written].filter(Boolean);
   put.rect(group, "shapes", all, ({ name, n, does, x, y, width, height }) => ({
     x, y, width, height, rx: 14, class: "box", ...told(`${name}, ${n} blocks: ${does}`) }), "lane");
-  put.label(group, "names", all, ({ name, x, places: [first], margin }) =>
-    [name, x, first.y + 22, `strong${margin < 70 ? " size-12" : " size-13"}`], "lane");
+  put.label(group, "names", all, ({ name, x, places: [first] }) =>
+    [name, x, first.y + 22, "strong size-12"], "lane");
   const blocks = all.flatMap((stack) => stack.blocks.map((block) => ({ ...stack, ...block })));
   const rows = blocks.flatMap(({ lane, fan, thinks, y, height, ...one }) => {
     const writes = lane === "written", half = writes && look.lit ? thinks - 8 : fan[1];
     return [[writes ? "looks back" : "looks", ...fan, writes ? 4 : 3, y + (writes ? 36 : 24)],
       ...(half > fan[1] ? [["reads", fan[1], half, 5, fan[1] + 14]] : []),
       ["thinks", half, y + height, writes ? 6 : 3, thinks + 4]].map(([does, from, to, stop, at]) =>
-      ({ ...one, key: `${one.key} ${does}`, does, from, to, stop, at }));
+      ({ ...one, key: `${one.key} ${does}`, part: `${one.key} ${does.slice(0, 6).trim()}`, does,
+        from, to, stop, at }));
   });
+  drawBeat(layer(group, "beat"), look, rows, blocks);
   put.rect(group, "rows", rows, ({ x, width, from, to, name, block, does, stop }) => ({
     x: x + 4, y: from + 1, width: width - 8, height: to - from - 2, rx: 8, class: "bar-place",
     ...choosable(`${name}, block ${block} ${does}: open it`, false, () =>
       page.set({ stop, block: stop === 6 ? null : block })) }), "key");
   put.label(group, "blocks", blocks, ({ margin, block, x, y, height }) =>
-    [`block ${block}`, x + 8, y + (margin < 70 ? height * 0.5 : 7) + 4, "small"], "key");
-  put.label(group, "steps", rows.filter(({ margin }) => margin >= 70), ({ does, x, at }) =>
+    [`block ${block}`, x + 8, y + (margin < MARGIN ? height * 0.5 : 7) + 4, "small"], "key");
+  put.label(group, "steps", rows.filter(({ margin }) => margin >= MARGIN), ({ does, x, at }) =>
     [does, x + 8, at, "small"], "key");
   const lanes = all.flatMap(({ places, bottom, lane }) => places.slice(0, look[lane].length)
     .map((place) => `M${place.x + place.width / 2} ${place.y + place.height}V${bottom}`));
   put.path(group, "lanes", [lanes.join("")], (d) => ({ d, class: "axis", fill: "none" }));
   put.path(group, "fans", blocks.flatMap((block) => fanOf(look, block)));
+  const isLit = (j) => j === look.lit.j && look.litSeen, out = look.seen("written null enters");
   put.circle(group, "outputs", look.lit ? plan.read.xs : [], (cx, j) => ({ cx, cy: plan.read.bottom,
-    r: j === look.lit.j ? 6 : 4, fill: `var(${j === look.lit.j ? "--value" : "--soft"})` }));
+    r: isLit(j) ? 6 : 4, stroke: "var(--line)",
+    fill: `var(${isLit(j) ? "--value" : out ? "--soft" : "--paper"})` }));
   put.rect(group, "thinks", blocks.flatMap(({ key, thinks, xs, lane }) => look[lane].map((_, i) =>
     ({ key: `${key} ${i}`, x: xs[i] - 9, y: thinks - 4, width: 18, height: 8, rx: 3,
-      fill: "var(--hidden)" }))));
+      stroke: "var(--line)", fill: isNew(look, lane, i) && !look.seen(`${key} thinks`) ?
+        "var(--paper)" : "var(--hidden)" }))));
 }
 
+// During Play: the parts that have had their moment are tinted, the present one more; and where
+// words look back, their keys and the query are dots.
+function drawBeat(group, look, rows, blocks) {
+  const glow = ({ part, key }) => look.isNow(part) || look.isNow(key.replace("looks back", "keys"));
+  put.rect(group, "filled", rows, (one) => ({ x: one.x + 4, y: one.from + 1, rx: 6,
+    width: one.width - 8, height: one.to - one.from - 2, fill: "var(--value)",
+    opacity: look.beat === Infinity ? 0 : glow(one) ? 0.24 : 0.08 * look.seen(one.part) }), "key");
+  const asks = blocks.filter(({ key, lane }) => lane === "written" &&
+    (look.isNow(`${key} keys`) || look.isNow(`${key} looks`)));
+  put.circle(group, "keys", asks.flatMap(({ key, xs, fan: [cy] }) => look.written.map((_, i) =>
+    ({ key: `${key} ${i}`, cx: xs[i], cy, r: 5, fill: "var(--key)" }))));
+  put.circle(group, "queries", asks, ({ xs, fan: [, cy] }) =>
+    ({ cx: xs[look.written.length - 1], cy, r: 6, fill: "var(--query)" }), "key");
+}
+
+// Whether the pass shown computes this word: in the decoder the newest one, the others are known.
+const isNew = (look, lane, i) => lane === "read" || i === look.written.length - 1;
+
 // Lines from each key's lane to each query's, in four strengths of the mean over the heads.
-function fanOf(look, { key, looks, fan: [top, bottom], xs }) {
+function fanOf(look, { key, lane, looks, fan: [top, bottom], xs }) {
   if (!looks) return [];
-  const strengths = ["", "", "", ""], middle = (top + bottom) / 2;
+  const strengths = ["", "", "", ""], middle = (top + bottom) / 2, seen = look.seen(`${key} looks`);
   meanWeights(look, looks.key).forEach((row, i) => row.forEach((share, j) => {
-    if (share < 0.04) return;
+    if (share < 0.04 || (!seen && isNew(look, lane, i))) return;
     strengths[Math.min(3, Math.floor(4 * share))] +=
       `M${xs[j]} ${top}C${xs[j]} ${middle} ${xs[i]} ${middle} ${xs[i]} ${bottom}`;
   }));
@@ -156,7 +182,7 @@ function fanOf(look, { key, looks, fan: [top, bottom], xs }) {
 
 // From each of the encoder's outputs a ribbon into the lane of the newest word, as strong as its
 // attention, in every block, and from there on to the next word.
-function drawRibbons(group, look, { read, written, own, answer, beside }, page) {
+function drawRibbons(group, look, { read, written, own, answer, beside, width }) {
   const { lit } = look, last = written.blocks.at(-1), under = read?.bottom ?? 0;
   const place = written.places[look.written.length - 1], start = place.y + place.height;
   const crossing = lit ? last.cross : last.fan[1], gap = beside ? read.x + read.width + 14 : 0;
@@ -168,33 +194,45 @@ function drawRibbons(group, look, { read, written, own, answer, beside }, page) 
     return `M${from} ${under}C${from} ${under + 30} ${gap - 20} ${under + 30} ${gap} ${middle}C${
       gap + 14} ${to} ${gap + 14} ${to} ${gap + 40} ${to}H${own}`;
   };
-  const weak = !lit ? [] : written.blocks.flatMap(({ block, cross }) => lit.all[block]
-    .map((share, j) => ({ key: `${block} ${j}`, j, share, cross }))
-    .filter((one) => cross === crossing ? one.j !== lit.j && one.share > 0.005 : one.share > 0.08));
-  put.path(group, "weak", weak, ({ j, share, cross, key }) => ({ key, class: "ribbon crossing",
-    "stroke-width": 1 + 10 * share, "stroke-opacity": 0.15 + 0.3 * share, d: way(j, cross) }));
-  const on = `V${answer.y}`, strong = 3 + 10 * (lit?.share ?? 0.6);
-  const d = lit ? `${way(lit.j)}${on}` : `M${own} ${start}${on}`;
+  const crossed = ({ key }) => look.seen(`${key} reads`);
+  const weak = !lit ? [] : written.blocks.filter(crossed).flatMap((block) => lit.all[block.block]
+    .map((share, j) => ({ ...block, key: `${block.key} ${j}`, j, share,
+      now: look.isNow(`${block.key} reads`) }))
+    .filter((one) => one.cross === crossing ? one.j !== lit.j && one.share > 0.005 :
+      one.share > 0.08));
+  put.path(group, "weak", weak, ({ j, share, cross, now }) => ({ class: "ribbon crossing",
+    "stroke-width": 1 + 10 * share, "stroke-opacity": (now ? 0.3 : 0.15) + 0.3 * share,
+    d: way(j, cross) }));
   const words = lit ? `the last written word looks most at “${look.read[lit.j]}”: ` +
     `${lit.share.toFixed(2)}, mean of ${lit.heads} heads` : "the last vector becomes the next word";
   const from = lit && read.xs[lit.j];
+  const shown = !lit || look.litSeen, now = look.beats[look.beat] ?? {};
+  const here = now.lane === "written" && written.blocks.find(({ block }) => block === now.block);
+  const end = !look.pending ? answer.y : here ? here[now.does === "looks" ? "keys" : now.does] :
+    written.y; // how far down the newest word has got
+  const strong = 3 + 10 * (lit?.share ?? 0.6);
   put.path(group, "lit", [
-    { key: "lane", d: lit && `M${from} ${read.places[lit.j].y + 34}V${under}`, "stroke-width": 2 },
-    { key: "own", d: `M${own} ${start}V${crossing}`, "stroke-width": 4 },
-    { key: "ribbon", d, "stroke-width": strong, "stroke-linejoin": "round", ...told(words, "lit") },
+    ...(look.seen("written null enters") ? [{ key: "own", "stroke-width": 4,
+      d: `M${own} ${start}V${lit ? Math.min(end, crossing) : end}` }] : []),
+    ...(lit && shown ? [{ key: "lane", "stroke-width": 2,
+      d: `M${from} ${read.places[lit.j].y + 34}V${under}` }] : []),
+    ...(shown && end >= crossing ? [{ key: "ribbon", "stroke-width": strong,
+      d: lit ? `${way(lit.j)}V${end}` : `M${own} ${start}V${end}`,
+      "stroke-linejoin": "round", ...told(words, "lit") }] : []),
   ], (one) => ({ class: "ribbon crossing", "stroke-opacity": 0.9, ...one }));
-  put.circle(group, "meets", lit ? written.blocks : [], ({ cross }) => ({ cx: own, cy: cross,
-    r: cross === crossing ? 4 + strong / 2 : 5, fill: "var(--value)" }), "block");
-  put.path(group, "pulse", look.phase === 2 ? [page.pulsed] : [], () =>
-    ({ d, class: "pulse still", pathLength: 100, ...pen("--paper", 6, "14 200") }), String);
+  put.circle(group, "meets", lit ? written.blocks : [], (one) => ({ cx: own, cy: one.cross,
+    r: one.cross === crossing && shown ? 4 + strong / 2 : 5, stroke: "var(--value)",
+    fill: `var(${crossed(one) ? "--value" : "--paper"})` }), "block");
   if (!lit) return;
-  const near = from + 0.25 * (own - from), right = !beside && from + near < page.width;
-  const at = right ? Math.max(from, near) + 20 : 0, fits = beside ? 90 : 44;
-  const room = beside ? page.width : right ? page.width - at : Math.min(from, near) - 16;
-  const texts = [[`“${fitted(look.written.at(-1), fits, 13, 600)}” looks at “${
-    fitted(look.read[lit.j], fits, 13, 600)}”: ${lit.share.toFixed(2)}`, "size-13 strong"],
+  const near = from + 0.25 * (own - from), right = !beside && from + near < width;
+  const at = right ? Math.max(from, near) + 20 : 0, fits = beside ? 90 : 60;
+  const room = beside ? width : right ? width - at : Math.min(from, near) - 16;
+  const texts = !shown ? [] : [[`“${fitted(look.written.at(-1), fits, 14, 600)}” looks at “${
+    fitted(look.read[lit.j], fits, 14, 600)}”: ${lit.share.toFixed(2)}`, "strong"],
   [`${beside ? "of its attention, " : ""}mean of ${lit.heads} heads`, "small"]]
-    .flatMap(([text, kind]) => textLines(text, room, 13, 600).map((line) => [line, kind]));
+    .flatMap(([text, kind]) => textLines(text, room, 14, 600).map((line) => [line, kind]));
+  put.label(group, "who", beside && look.who ? textLines(look.who, read.width, 12) : [],
+    (text, i) => [text, 0, crossing + 84 + 17 * i, "small"]);
   put.label(group, "look", texts, ([text, kind], i) =>
     [text, at, (beside ? crossing + 42 : under + 26) + 17 * i, `halo ${kind}`]);
 }
@@ -209,7 +247,7 @@ function drawStageWords(group, look, plan, page) {
       return { key: `${lane} ${i}`, lane, i, word: struck ? look.chips[i] : word, struck,
         place: places[i], below: struck ? word : MEANS[word] };
     }));
-  const isLit = ({ lane, i }) => lane === "read" && i === lit?.j;
+  const isLit = ({ lane, i }) => look.litSeen && lane === "read" && i === lit?.j;
   const last = ({ lane, i }) => lane === "written" && i === look.written.length - 1;
   const arrives = (one) => (last(one) && one.i + 1 === page.arrived ? " arrives" : "");
   const from = plan.written?.places[look.written.length - 1];
@@ -218,10 +256,12 @@ function drawStageWords(group, look, plan, page) {
     page.svg.style.setProperty("--dy", `${plan.answer.y + 10 - from.y}px`);
   }
   const says = ({ lane, word, i }) => lane === "written" ? `written: “${word}”` :
-    lit ? `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention` : `read: “${word}”`;
-  const strong = (one) => !look.phase || last(one) || (look.phase > 1 && isLit(one));
-  const now = look.written.length, slots = plan.beside ? undefined : now + 1;
-  put.path(group, "slot", plan.written?.places.slice(now, slots) ?? [],
+    !lit || !look.litSeen ? `read: “${word}”` :
+      `“${word}” gets ${lit.shares[i].toFixed(2)} of the attention`;
+  const strong = (one) => look.isNow(`${one.lane} null enters`) ? one.lane === "read" || last(one) :
+    (last(one) && look.seen("written null enters")) || isLit(one);
+  const now = look.written.length;
+  put.path(group, "slot", plan.written?.places.slice(now, now + 1) ?? [],
     ({ x, y, width, height }) => ({ d: `M${x} ${y}h${width}v${height}h${-width}z`,
       ...pen("--line", 1.5, "4 4") }));
   put.rect(group, "boxes", rows, (one) => ({
@@ -243,16 +283,17 @@ function drawStageWords(group, look, plan, page) {
 // The next word, large, with its share as a bar; a click writes it. During Play it appears when the
 // pulse has arrived.
 function drawNextWord(group, look, { answer }, page) {
-  const { next, written, most, full, logits } = look, { x, y, width, height } = answer;
+  const { next, written, full, best } = look, { x, y, width, height } = answer;
   const more = written.length < full, all = textWidth(next.word, STAGE.large, 600);
   const unit = Math.max(30, Math.min(STAGE.unit, width - 120 - all));
   const wide = Math.min(all, width - unit - 120);
   const words = look.pending ? "the next word is on its way" :
     `the next word is “${next.word}”: ${next.share.toFixed(3)}`;
-  const write = () => page.set({ written: written.length - (full - most) + 1 });
+  const write = () => page.set({ written: written.length - look.given + 1 });
   const shown = look.pending ? [] : [next], key = () => `${written.length}`;
   put.rect(group, "box", [next], () => ({
-    class: "box marked", x, y, width, height, rx: 12,
+    class: `box${look.pending ? "" : " marked"}`, x, y, width, height, rx: 12,
+    "stroke-dasharray": look.pending ? "5 4" : null,
     ...(more ? choosable(look.pending ? words : `${words}; write it`, false, write, "lit") :
       told(words, "lit")) }), () => "box");
   put.label(group, "word", shown, () => [fitted(next.word, wide + 1, STAGE.large, 600), x + 18,
@@ -262,7 +303,22 @@ function drawNextWord(group, look, { answer }, page) {
     fill: "var(--value)" }), key);
   put.label(group, "percent", shown, () => [
     percent(next.share), x + wide + 42 + next.share * unit, y + 33, "size-20"], key);
-  const others = `${logits.length - 1} others share ${percent(1 - next.share)}`;
-  put.label(group, "others", shown, () =>
-    [fitted(`for “${next.word}”; ${others}`, width - 30, 12), x + 18, y + 56, "small"], key);
+  let at = x + 76;
+  const rivals = look.pending || !more ? [] : best.slice(1, 3).filter(({ id }) =>
+    mayGoOn(look, id)).map(({ id, word, share }) => {
+    const text = `${fitted(word, 80, 12)} ${percent(share)}`, wide = textWidth(text, 12) + 16;
+    at += wide + 6;
+    return { id, word, text, wide, at: at - wide - 6 };
+  }).filter((one) => one.at + one.wide < x + width - 8);
+  put.label(group, "or", rivals.slice(0, 1), () => ["or go on", x + 18, y + 66, "small"], key);
+  put.box(group, "rivals", rivals, ({ id, word, text, wide, at }) => ({ x: at, y: y + 49, rx: 8,
+    width: wide, height: 25, word: text, font: "size-12",
+    ...choosable(`go on with “${word}”`, false, () => page.set(goOnWith(look, id))) }), "id");
 }
+
+// What continues with this token in place of the likeliest one.
+export const goOnWith = ({ output, written, given }, id) => ({ seed: 0, row: null,
+  chosen: [...output.slice(0, written.length - given), id], written: written.length - given + 1 });
+
+export const mayGoOn = ({ ends, written, given }, id) =>
+  !ends.includes(id) && written.length - given < 12;

@@ -1,19 +1,21 @@
 // A word on its way through a model: the whole at a glance, and a tour of what happens inside.
 
-import { countOf, element, fitted, layer, set } from "./draw.js";
-import { attentionAt, drawStreamsOfAttention } from "./flow_attention.js";
+import { element, fitted, layer, set } from "./draw.js";
+import { attentionAt } from "./flow_attention.js";
+import { blockAt } from "./flow_block.js";
 import { drawOwnLines, ownLines } from "./flow_lines.js";
 import { drawPartsOfModel } from "./flow_parts.js";
-import { flowFor } from "./flow_pass.js";
-import { drawBuilding, drawLikeliest, drawVectors, sampled } from "./flow_rows.js";
-import { drawStage, litWord, percent } from "./flow_stage.js";
+import { beatsOf, flowFor } from "./flow_pass.js";
+import { sampled } from "./flow_rows.js";
+import { goOnWith, litWord, mayGoOn } from "./flow_stage.js";
+import { TOUR } from "./flow_tour.js";
 import { frame, shownWhile } from "./frame.js";
 import { softmax } from "./generation.js";
 import { fromLargest } from "./ranking.js";
 import { modelOf } from "./weights.js";
 
-const ATTENTION = [3, 4, 5], WARM = 7; // the stops that have rows, and the one with a temperature
-const BEATS = [350, 700, 1250]; // milliseconds after which keys, ribbon and answer are shown
+const ATTENTION = [3, 4, 5], INSIDE = 6, WARM = 7; // stops: with a matrix, a block, a temperature
+const PACE = { first: 650, later: 320, answer: 900, word: 2200 }; // milliseconds that a beat stays
 const EXAMPLES = ["the child opens the window .", "the woman does not buy a red car .",
   "the small mice steal many big cakes .", "the king closes the book .",
   "the teacher says that the child sees the dog ."];
@@ -25,7 +27,7 @@ export const ModelFlow = (view) => frame(view, {
   controls: flowControls, load: modelOf, draw: drawFlow });
 
 function flowControls(make, page) {
-  const most = () => [0, page.flow?.most ?? 0], stops = () => stopsOf(page.flow);
+  const stops = () => stopsOf(page.flow);
   const at = () => stops().indexOf(page.look?.stop ?? 0), next = () => stops()[at() + 1] ?? 0;
   const tour = make.choice("Tour", "stop", () =>
     stops().map((stop) => [stop, `${stop || ""} ${TOUR[stop].name}`.trim()]));
@@ -35,23 +37,25 @@ function flowControls(make, page) {
     make.button("", () => ({ stop: next() }), () => ({ text: next() ? "Next ›" : "Start over" })));
   tour.classList.add("dense", "tour");
   page.controls.classList.add("close");
-  page.updates.push(() => { // if there is no room for all stops, scrolls to the current one
-    const { offsetLeft = 0, offsetWidth } = tour.querySelector("[aria-pressed=true]") ?? {};
-    tour.style.setProperty("--to", `${offsetLeft + (offsetWidth ?? 0)}px`);
-    tour.scrollLeft = offsetLeft - 100;
+  page.svg.style.setProperty("--pressed", "var(--value)");
+  page.updates.push(() => {
     const n = stops().length - 1;
+    toCurrent(tour);
     turns.children[1].textContent = at() ? `step ${at()} of ${n}` : `${n} steps`;
   });
   page.said.before(turnOf(page));
-  const step = make.button("Step", () => stepOn(page), () =>
+  page.beat = Infinity;
+  const play = make.button("", () => playOn(page), () =>
+    ({ text: page.timer ? "❚❚ Pause" : page.look?.stop ? "▶ Write on" : "▶ Play", class: "goes" }));
+  const step = make.button("Step", () => page.look.stop ?
+    { stage: (page.look.stage + 1) % 3 } : goOn(page), () =>
     ({ disabled: !page.look?.stop && !page.flow?.most }));
   return [
     element("div", { class: "route" }, tour, turns),
-    make.text("Text", "text", { size: 26 }), anExample(make, page), nearest(page),
-    make.slider("Written", "written", most),
-    make.play("written", most, 2200, "Write on"),
-    shownWhile(page, "stop", [0, ...ATTENTION], step),
-    ...samplingControls(make, page).map((one) => shownWhile(page, "stop", WARM, one))];
+    make.text("Text", "text", { size: 26 }), anExample(make, page), outcome(make, page),
+    play, shownWhile(page, "stop", [0, ...ATTENTION], step), nearest(page),
+    shownWhile(page, "stop", WARM, element("div", { class: "route" },
+      ...samplingControls(make, page)))];
 }
 
 // What the present stop asks for, and whether it is done.
@@ -59,18 +63,17 @@ function turnOf(page) {
   const mark = element("b", { class: "mark", role: "status" }), words = element("span");
   const turn = element("p", { class: "turn" }, mark, words), solved = new Set();
   page.updates.push(() => {
-    const { look, now } = page, stop = look?.stop ?? 0, { asks, done } = TOUR[stop];
+    const { look, now } = page, stop = look?.stop ?? 0, { asks, done, sees } = TOUR[stop];
     turn.classList.toggle("hide", !asks || page.model.get("task")?.when?.stop === stop);
     if (page.entered?.stop !== stop) {
-      page.entered = { ...now, stop };
+      page.entered = { ...now, stop, ids: look?.ids?.read ?? [] };
       for (const part of [page.title, page.picture, page.said]) part.style.minHeight = "";
     }
     if (!asks) return;
     if (done(now, page.entered)) solved.add(stop);
-    const [sign, label, more] = solved.has(stop) ? ["✓", "done", " Done."] :
-      ["○", "to do", ""];
+    const [sign, label] = solved.has(stop) ? ["✓", "done"] : ["○", "to do"];
     set(mark, { text: sign, "aria-label": label });
-    set(words, { text: asks(look) + more });
+    set(words, { text: solved.has(stop) ? sees(look, page.entered) : asks(look) });
   });
   return turn;
 }
@@ -83,21 +86,71 @@ function anExample(make, page) {
   return button;
 }
 
-// One step: of an attention its next state; of the whole the next part, then the next word.
-function stepOn(page) {
-  const { stop, stage } = page.look, { most } = page.flow, written = page.model.get("written");
-  if (stop) return { stage: (stage + 1) % 3 };
-  page.steps = page.phase === 3;
-  if (page.steps) return { written: written < most ? written + 1 : 0 };
-  page.beats.forEach(clearTimeout);
-  page.phase++;
+// All that the model writes of the text, at once; a word shows how it came about.
+function outcome(make, page) {
+  const row = make.choice("It writes", "written", () => {
+    const { whole = [], written = [], given = 0, most = 0, pending } = page.look ?? {};
+    return whole.slice(given, given + most + 1).map((word, i) =>
+      [i, page.beat < Infinity && i + given > written.length - Number(pending) ? "…" : word]);
+  });
+  row.classList.add("dense", "tour", "outcome");
+  page.updates.push(() => toCurrent(row));
+  return row;
+}
+
+// Where there is no room for all buttons, scrolls to the current one.
+function toCurrent(row) {
+  const { offsetLeft = 0, offsetWidth = 0 } = row.querySelector("[aria-pressed=true]") ?? {};
+  row.style.setProperty("--to", `${offsetLeft + offsetWidth}px`);
+  row.scrollLeft = offsetLeft - 100;
+}
+
+// On to the next beat: the encoder, once, then part by part and word by word. At other stops than
+// the whole a word is written. `plays` goes on from the word that is shown.
+function goOn(page, plays = false) {
+  const { stop, beats } = page.look, { most } = page.flow, { written, text } = page.now;
+  const now = Math.min(written, most), word = beats.findIndex(({ lane }) => lane === "written");
+  const starts = page.beat === Infinity, isLast = page.beat >= beats.length - 1;
+  if (stop ? now === most : isLast && !starts && now === most) return endBeats(page);
+  const n = starts && !stop ? plays * now : now + (stop > 0 || isLast);
+  page.beat = stop ? Infinity : starts ? plays * word : isLast ? word : page.beat + 1;
+  page.beaten = `${n} ${text}`;
+  page.redraw();
+  return { written: n, ...(starts && !plays && !stop ? { chosen: [] } : {}) };
+}
+
+function endBeats(page) {
+  clearTimeout(page.timer);
+  Object.assign(page, { beat: Infinity, timer: 0 });
   page.redraw();
   return {};
 }
 
+// Play: beat after beat, slowly up to the first word, until it is pressed again.
+function playOn(page) {
+  const { stop } = page.look, next = () => {
+    const { beats, written, given } = page.look;
+    page.timer = setTimeout(tick, page.look.stop ? PACE.word : page.beat === beats.length - 1 ?
+      PACE.answer : written.length > given ? PACE.later : PACE.first);
+  };
+  const tick = () => {
+    const changes = goOn(page, true);
+    if (page.timer && page.svg.isConnected) next();
+    page.set(changes);
+  };
+  if (page.timer) {
+    clearTimeout(page.timer);
+    page.timer = 0;
+    page.redraw();
+    return {};
+  }
+  next();
+  return stop ? { written: page.now.written % (page.flow.most || 1) } : goOn(page);
+}
+
 // Known words to press in place of the unknown ones.
 function nearest(page) {
-  const all = element("fieldset", { class: "dense", "aria-label": "known words" });
+  const all = element("fieldset", { class: "dense near", "aria-label": "known words" });
   page.updates.push(() => {
     const text = page.model.get("text");
     all.replaceChildren(...(page.flow?.near ?? []).flatMap(([word, known]) => known.map((one) =>
@@ -110,21 +163,17 @@ function nearest(page) {
 
 function samplingControls(make, page) {
   const off = (none) => (value) => (value === none ? "off" : String(value));
-  const write = () => {
-    const { output, written, full, most, drawn } = page.look, n = written.length - (full - most);
-    return { chosen: [...output.slice(0, n), drawn.id], written: n + 1, seed: 0 };
-  };
-  const mayWrite = ({ drawn, ends, written, full, most }) => drawn && !ends.includes(drawn.id) &&
-    written.length - (full - most) < 12;
+  const drawn = () => page.look?.drawn?.id;
   return [
     make.slider("Temperature", "temperature", [0.1, 2, 0.1]),
     make.slider("top-k", "top_k", [0, 50], off(0)),
     make.slider("top-p", "top_p", [0.05, 1, 0.05], off(1)),
     make.toggle("log", "log"),
     make.button("Draw", () => ({ seed: page.model.get("seed") + 1 }), () => ({})),
-    make.button("Write it", write, () => ({ disabled: !mayWrite(page.look ?? {}),
-      text: page.look?.drawn ? `Write “${fitted(page.look.token(page.look.drawn.id), 90)}”` :
-        "Write it" }))];
+    make.button("Write it", () => goOnWith(page.look, drawn()), () => ({
+      disabled: drawn() === undefined || !mayGoOn(page.look, drawn()),
+      text: drawn() === undefined ? "Write it" :
+        `Write “${fitted(page.look.token(drawn()), 90)}”` }))];
 }
 
 // The stops that a model has: an encoder writes nothing, a decoder alone has no source.
@@ -145,8 +194,11 @@ function drawFlow(state, page, loaded) {
   page.flow = flow;
   state = { ...state, row: rowOf(page, flow, state) };
   const last = Math.min(state.stop, TOUR.length - 1), stops = stopsOf(flow);
-  const stop = stops.includes(last) ? last : 0, phase = stop ? 3 : page.phase;
-  const look = page.look = { ...lookAtStop(flow, stop, state), stops, phase, pending: phase < 3 };
+  const stop = stops.includes(last) ? last : 0;
+  if (page.beat < Infinity && (stop || page.beaten !== `${state.written} ${state.text}`)) {
+    endBeats(page);
+  }
+  const look = page.look = { ...lookAtStop(flow, stop, state, page), stops };
   page.now = state;
   const scene = TOUR[stop].draw.name;
   for (const [name, group] of svg.layers ?? []) {
@@ -166,34 +218,17 @@ function rowOf(page, { written }, { text, stop, row }) {
   const before = page.wrote, n = written.length, same = before?.text === text;
   page.wrote = { text, n };
   if (same && before.n < n) page.arrived = n;
-  if ((same && before.n < n) || (page.plays && page.pulsed !== n)) sendPulse(page, n);
-  else if (!same || before.n !== n) endPulse(page);
   if (!same || before.n === n || row === null || stop <= 3) return row;
   page.set({ row: null, column: null });
   return null;
 }
 
-// Words, keys, ribbon, answer: one after the other, unless each waits for Step.
-function sendPulse(page, n) {
-  const waits = page.steps, calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  endPulse(page);
-  page.pulsed = n;
-  if (waits || !calm) page.phase = 0;
-  page.beats = waits || calm ? [] : BEATS.map((after, i) => setTimeout(() => {
-    page.phase = i + 1;
-    page.redraw();
-  }, after));
-}
-
-function endPulse(page) {
-  page.beats?.forEach(clearTimeout);
-  Object.assign(page, { phase: 3, steps: false });
-}
-
-function lookAtStop(flow, stop, state) {
+function lookAtStop(flow, stop, state, page) {
   const { read, written, translates, token, model } = flow;
   const look = { ...flow, stop, stage: Math.min(state.stage, 2), log: state.log,
-    own: ownLines(state.lines, stop), lit: litWord(flow),
+    own: ownLines(state.lines, stop), lit: litWord(flow), ...beatAt(flow, page.beat),
+    english: page.model.get("source_words").length,
+    who: whoItIs(flow.model.source, page.model.get("source_words").length),
     said: (translates ? written.slice(1) : written).join(" ") };
   if (flow.writes) {
     const logits = flow.byName.get("logits").value, own = [...logits.row(logits.rows - 1)];
@@ -206,72 +241,24 @@ function lookAtStop(flow, stop, state) {
     look.next = look.best[0];
   }
   look.n = { words: read.length, d: model.source.d_model };
+  if (stop === INSIDE) return { ...look, ...blockAt(look, state, page) };
   return ATTENTION.includes(stop) ? { ...look, ...attentionAt(look, state) } : look;
 }
 
-
-function wholeTitle({ writes, translates, said, next, n, pending }) {
-  const after = `After “${fitted(said, 330)}”`;
-  if (pending) return said ? `${after}, what comes next?` : "What comes first?";
-  if (!writes) return `It reads ${n.words} tokens, and each becomes a vector of ${n.d} numbers`;
-  const comes = `“${next.word}” (${percent(next.share)})`;
-  return said ? `${after} ${translates ? "it writes" : "comes"} ${comes}` :
-    `It has read the sentence, and its first word is ${comes}`;
+// How far Play or Step has got: `seen` says whether a part of the model has had its moment.
+function beatAt(flow, beat) {
+  const beats = beatsOf(flow), places = new Map(beats.map(({ key }, i) => [key, i]));
+  const seen = (key) => !(places.get(key) > beat), crossing = beats.findLast((one) =>
+    one.does === "reads");
+  return { beats, beat, seen, isNow: (key) => beats[beat]?.key === key,
+    litSeen: seen(crossing?.key), pending: beat < beats.length - 1 };
 }
 
-function wholeSentence({ writes, lit, n, best, read, written, phase }) {
-  const looks = lit ? `“${written.at(-1)}” looks most at “${read[lit.j]}”: ` +
-    `${lit.share.toFixed(2)} of its attention in the last block, mean of ${lit.heads} heads. ` : "";
-  if (phase < 3) return `${phase + 1} of 4: ${["The words are in: each is a vector.",
-    "Keys: each word looks at those it may see.", looks || "The last vector goes on."][phase]}`;
-  const likely = best?.slice(0, 3).map(({ word, share }) => `“${word}” (${share.toFixed(3)})`);
-  return writes ? `${looks}Next: ${likely.join(", ")}.` :
-    `${n.words} tokens in, ${n.words} vectors out, each of which knows of the others.`;
+// What model this is, and what it takes.
+function whoItIs({ n_layers: blocks, n_heads: heads, d_model: d }, words) {
+  return words && `${blocks} + ${blocks} blocks of ${heads} heads, ${d} numbers a word, trained ` +
+    `for this course. Type any of ${words} English words: it translates at once, offline.`;
 }
-
-const looksAt = ({ word, other, weight, head }) => `“${word}” looks most at “${other}” ` +
-  `(${weight.toFixed(2)} in head ${head})`;
-const writesOn = (state, before) => state.written !== before.written || state.text !== before.text;
-
-// The tour: each stop's name, title and sentence, the function that draws it, and what it asks for.
-const TOUR = [
-  { name: "whole", title: wholeTitle, says: wholeSentence, draw: drawStage },
-  { name: "words", draw: drawVectors,
-    title: ({ n }) => `Each word becomes ${n.d} numbers, the same wherever it stands`,
-    says: () => "A word's id picks a row of a table that training filled. Blue is above 0.",
-    asks: () => "Change a word of the text: what is new?", done: (a, b) => a.text !== b.text },
-  { name: "places", draw: drawVectors,
-    title: () => "Each place adds a pattern of its own, so that no two rows agree",
-    says: () => "Word plus place enters the blocks, unless queries and keys bring the place in.",
-    asks: () => "Add a word, or Write on: which pattern does its place add?", done: writesOn },
-  { name: "encoder", draw: drawStreamsOfAttention,
-    title: (look) => `In the encoder, ${looksAt(look)}`,
-    says: () => "Each word's query meets every word's key; softmax turns the scores into shares.",
-    asks: ({ queries: [a, b = a] }) => `Press the row of “${fitted(b, 150)}”: where does it look?`,
-    done: ({ row }, before) => row !== null && row !== before.row },
-  { name: "looks back", draw: drawStreamsOfAttention,
-    title: (look) => `Looking back, ${looksAt(look)}`,
-    says: () => "The mask (×) hides what comes later; softmax shares 1 among the rest.",
-    asks: () => "Press “scores”, then the mask beside it: what happens to later words?",
-    done: ({ stage }) => stage === 1 },
-  { name: "reads", draw: drawStreamsOfAttention,
-    title: (look) => `In the source, ${looksAt(look)}`,
-    says: () => "Keys and values are the encoder's output now; the query is the written word's.",
-    asks: () => "Press another of the small squares: does every head look at the same word?",
-    done: ({ head }, before) => head !== before.head },
-  { name: "blocks", draw: drawBuilding,
-    title: ({ next }) => `Block after block the vector is reworked, until it says “${next.word}”`,
-    says: ({ written }) => `The vector of “${written.at(-1)}” after each step, read as if the ` +
-      "blocks ended there. “Thinks” is the feed-forward network.",
-    asks: () => "Press Write on: after which step does its share jump?", done: writesOn },
-  { name: "next word", draw: drawLikeliest,
-    title: ({ next, temperature, drawn, token, shares }) => drawn ?
-      `The draw falls on “${token(drawn.id)}”, which has ${percent(shares[drawn.id])}` :
-      `“${next.word}” gets ${percent(next.share)} at temperature ${temperature}`,
-    says: ({ order }) => "Logit ÷ temperature, cut by top-k and top-p, softmax: " +
-      `${countOf(order.length, "word")} share 1. The lower the temperature, the surer the first.`,
-    asks: () => "Set the temperature to 2 and press Draw: which word does it fall on?",
-    done: ({ temperature, seed }) => temperature >= 1.9 && seed > 0 }];
 
 // Title and sentence, and the longest that they can become while the model writes on.
 function flowFacts(look) {
@@ -279,7 +266,7 @@ function flowFacts(look) {
   const longest = (words) => words.reduce((a, b) => (b.length > a.length ? b : a), "");
   const facts = (one) => ({ title: title(one), said: [says(one), ...notes].join(" ") });
   const wide = longest(whole), next = { word: wide, share: 0.5 };
-  const most = { ...look, pending: 0, phase: 3, said: whole.join(" "), written: [wide], next,
+  const most = { ...look, pending: false, said: whole.join(" "), written: [wide], next,
     best: best.slice(0, 3).map(() => next), word: wide, other: longest([...look.read, wide]),
     lit: look.lit && { ...look.lit, j: look.read.indexOf(longest(look.read)) } };
   return { ...facts(look), longest: look.writes ? [facts(most)] : [] };

@@ -33,8 +33,15 @@ p { margin: 0; }
 .controls { display: flex; flex-wrap: wrap; gap: 6px 18px; align-items: center; margin: 0 0 8px; }
 .controls label, .controls fieldset { display: inline-flex; flex-wrap: wrap; gap: 6px;
   align-items: center; margin: 0; padding: 0; border: 0; min-width: 0; max-width: 100%; }
-.controls .dense { gap: 4px; } .close { column-gap: 12px; }
-.close input[type="range"] { width: 84px; } .controls select { width: 112px; padding: 4px 2px; }
+.controls .dense { gap: 4px; } .close { column-gap: 8px; font-size: 14px; }
+.close input { accent-color: var(--value); } .close .goes { min-width: 5.8em; padding: 2px 4px; }
+.close input[type="range"] { width: 84px; } .close textarea { max-width: 17em; }
+.close button { padding: 2px 8px; }
+.controls .outcome { flex: 1 1 200px; flex-wrap: nowrap; overflow-x: auto; padding: 0;
+  background: none; }
+@media (min-width: 1100px) { .outcome::before { content: "→" / ""; flex: none; } }
+.controls .near { flex-basis: 100%; } .outcome button { flex: none; padding: 1px 5px; }
+@media (max-width: 640px) { .controls .outcome { flex-basis: 100%; } }
 .dense button { padding: 1px 7px; font-size: 13px; line-height: 1.4; }
 .dense input[type="range"] { width: 92px; } .dense output { min-width: 2em; }
 legend { float: left; padding: 0 6px 0 0; }
@@ -70,21 +77,16 @@ svg [tabindex] { outline: none; }
 svg [role="button"] { cursor: pointer; }
 svg .halo { paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
 svg .bar-place { fill: transparent; stroke: none; }
-svg .picked { stroke: var(--query); stroke-width: 2; }
+svg .picked { stroke: var(--pressed, var(--query)); stroke-width: 2; }
 svg .box { fill: var(--card); stroke: var(--line); }
-svg [aria-pressed="true"] .box, svg .box[aria-pressed="true"] { stroke: var(--query);
+svg [aria-pressed="true"] .box, svg .box[aria-pressed="true"] { stroke: var(--pressed, var(--query));
   stroke-width: 2.5; }
 svg .marked { stroke: var(--value); stroke-width: 2.5; }
 svg .cell { stroke: var(--paper); stroke-width: 1; }
 svg .ribbon { fill: none; stroke: var(--key); stroke-linecap: round; }
 svg .crossing { stroke: var(--value); }
-svg .pulse { stroke-dashoffset: 14; opacity: 0; animation: pulse 1.1s linear; }
-@keyframes pulse { from { stroke-dashoffset: 14; opacity: .8; }
-  to { stroke-dashoffset: -100; opacity: .8; } }
 svg .arrives { animation: arrive .45s; }
 @keyframes arrive { from { transform: translate(var(--dx), var(--dy)); } }
-svg g { transition: opacity .3s; } svg .waits { opacity: .15; }
-svg .waits text, svg .unseen { opacity: 0; }
 svg .opens { animation: open .35s; } @keyframes open { from { transform: scale(.3); opacity: 0; } }
 svg .opened { fill: var(--value); opacity: .18; } svg .here,
 svg .box.here[aria-pressed] { fill: var(--value); stroke: var(--value); }

@@ -23,10 +23,11 @@ export function readSentence(text, vocabulary, closing) {
     offers: offersFor(unknown, vocabulary), near: nearestTo(unknown, vocabulary) };
 }
 
-// The first unknown words, each with similar ones: [word, [known, …]].
+// The first unknown words, each with similar ones, or else the nearest: [word, [known, …]].
 const nearestTo = (unknown, vocabulary) => [...new Set(unknown)].slice(0, MOST_OFFERS)
   .filter((word) => /[\p{L}\p{N}]/u.test(word))
-  .map((word) => [word, similarWords(word.slice(0, 30), vocabulary)]);
+  .map((word) => [word, [undefined, 30].map((most) =>
+    similarWords(word.slice(0, 30), vocabulary, most)).find(({ length }) => length) ?? []]);
 
 // Notes for below a picture, on words that were respelled or are unknown.
 export function notesOn({ changes, offers }) {
@@ -62,8 +63,7 @@ function offerFor(word, vocabulary) {
 }
 
 // Up to three known words that are a few edits away, nearest first, ties in alphabetical order.
-function similarWords(word, vocabulary) {
-  const most = Math.max(1, Math.floor(word.length / 3));
+function similarWords(word, vocabulary, most = Math.max(1, Math.floor(word.length / 3))) {
   const lower = word.toLowerCase();
   const all = [...vocabulary].sort().map((known) => [letterEdits(lower, known), known]);
   const close = all.filter(([edits]) => edits <= most).sort(([a], [b]) => a - b);

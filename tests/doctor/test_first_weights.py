@@ -41,6 +41,12 @@ def test_layers_that_are_alike_begin_alike():
     assert report.causes[0].where == "blocks.1.qkv.weight"
 
 
+def test_an_embedding_and_an_output_layer_of_one_shape_are_not_alike():
+    model = torch.nn.Sequential(torch.nn.Embedding(50, 32), torch.nn.Linear(32, 50))
+    report = examine(model, torch.randint(50, (4, 8)), only={"first_weights"})
+    assert "layers_start_unlike" not in report.codes
+
+
 def test_trained_weights_are_not_asked():
     report = examine(**script(), fresh=False, only={"first_weights"})
     assert report.skipped == {"first_weights": "a trained model"}

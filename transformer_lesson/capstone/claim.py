@@ -53,8 +53,7 @@ _SAID = {  # of each verdict
     "not refuted": "As predicted, no difference was seen. These seeds would often miss one of less "
     "than {visible:.3f} nats.",
     "not shown": "A difference was predicted, but the interval holds 0: these seeds show none.",
-    "not the reason": "As predicted, but the control does it, too: what you changed need not be "
-    "the reason.",
+    "the control does it, too": "As predicted, but what you changed need not be the reason.",
     "not told apart": "As predicted, but these seeds can't tell the change from its control: take "
     "more of them.",
     "no optimum": "The best rate of {edge} is the first or the last that was tried, so nobody "
@@ -122,7 +121,7 @@ class Claim:
         if direction(self.differences("change", "control")) == outcome:
             return "held"
         by_control = direction(self.differences("control"))
-        return "not the reason" if by_control == outcome else "not told apart"
+        return "the control does it, too" if by_control == outcome else "not told apart"
 
     @property
     def on_edge(self) -> list[str]:
@@ -218,7 +217,7 @@ def claim(
     sides = {"baseline": baseline, "change": change, "control": control}
     registered = _registered(says, sides, predicts, rates, steps, source)
     seeds, minutes = seeds_rule.check("seeds", seeds), minutes_rule.check("minutes", minutes)
-    text = _Text(source)
+    text = Text(source)
     registered = replace(registered, sizes=_sizes(sides, text))
     n_runs = len(SIDES) * (TRIES * len(registered.rates) + seeds)
     foreseen = _foreseen(n_runs, registered, text, seeds, minutes)
@@ -241,7 +240,7 @@ def claim(
     )
 
 
-def _foreseen(n_runs: int, registered: Claim, text: "_Text", seeds: int, minutes: float) -> float:
+def _foreseen(n_runs: int, registered: Claim, text: "Text", seeds: int, minutes: float) -> float:
     """Return how many minutes the runs take here; refuse them if that is too long."""
     each = max(_seconds(side, text, registered) for side in registered.sides.values())
     foreseen = n_runs * each / 60
@@ -423,7 +422,7 @@ def _learning_rates(rates: Any) -> tuple[float, ...]:
     return tuple(sorted(set(map(float, rates))))
 
 
-def _sizes(sides: Mapping[str, Side], text: "_Text") -> dict[str, int]:
+def _sizes(sides: Mapping[str, Side], text: "Text") -> dict[str, int]:
     """Return the parameters of each side's model; refuse idle edits and unequal sizes."""
     _refuse_idle(sides, text)
     sizes = {name: count_parameters(build(side, text, 0)) for name, side in sides.items()}
@@ -431,7 +430,7 @@ def _sizes(sides: Mapping[str, Side], text: "_Text") -> dict[str, int]:
     return sizes
 
 
-def _refuse_idle(sides: Mapping[str, Side], text: "_Text") -> None:
+def _refuse_idle(sides: Mapping[str, Side], text: "Text") -> None:
     """Refuse an edit after which a model is built and computes as before."""
     for name, side in sides.items():
         if not _split(side)[2]:
@@ -458,7 +457,7 @@ def _refuse_unequal(sizes: Mapping[str, int]) -> None:
         )
 
 
-class _Text:
+class Text:
     """A text as character ids: to train on, and to validate on."""
 
     def __init__(self, source: Source):
@@ -504,7 +503,7 @@ def whole(side: Side) -> tuple[ModelConfig, TrainConfig, Callable | None]:
     return model, TrainConfig(40, 0.01, **TRAINING | of_training), edit
 
 
-def build(side: Side, text: _Text, seed: int) -> DecoderOnlyTransformer:
+def build(side: Side, text: Text, seed: int) -> DecoderOnlyTransformer:
     """Return a side's untrained model; parts that sides share have equal weights."""
     of_model, _, edit = _split(side)
     torch.manual_seed(seed)
@@ -515,7 +514,7 @@ def build(side: Side, text: _Text, seed: int) -> DecoderOnlyTransformer:
     return model
 
 
-def trained_loss(side: Side, text: _Text, rate: float, seed: int, steps: int) -> float:
+def trained_loss(side: Side, text: Text, rate: float, seed: int, steps: int) -> float:
     """Train a side's model; return its loss on held-out text, infinite if training diverged."""
     model = build(side, text, seed)
     config = TrainConfig(steps, rate, **TRAINING | _split(side)[1])
@@ -526,7 +525,7 @@ def trained_loss(side: Side, text: _Text, rate: float, seed: int, steps: int) ->
     return validation_loss(model, text.validation)
 
 
-def _seconds(side: Side, text: _Text, registered: Claim) -> float:
+def _seconds(side: Side, text: Text, registered: Claim) -> float:
     """Return how long one run of a side takes here, from a run of 20 steps."""
     rate = registered.rates[0]
     trained_loss(side, text, rate, 0, 2 + TRAINING["warmup_steps"])  # what is loaded at first use
@@ -548,7 +547,9 @@ def drawn(claim: Claim) -> plots.Figure:
     n = len(claim.pairs["change"])
     alt = f"Best rates: {', '.join(f'{k} {v:g}' for k, v in claim.best.items())}. "
     alt += f"Change minus baseline from {n} new seeds: {_interval(claim.differences())}."
-    figure, (left, right) = plots.figure(printable(claim.says), alt, 8.5, 3.2, columns=2)
+    alt += f" Change minus control: {_interval(claim.differences('change', 'control'))}."
+    title = f"{printable(claim.says)}: {claim.verdict}"
+    figure, (left, right) = plots.figure(title, alt, 8.5, 3.2, columns=2)
     figure.subplots_adjust(top=0.82, wspace=0.3)
     for i, name in enumerate(SIDES):
         means = [fmean(losses) for losses in claim.tried[name]]
@@ -557,16 +558,17 @@ def drawn(claim: Claim) -> plots.Figure:
     left.set_xticks(claim.rates, [f"{rate:g}" for rate in claim.rates])
     left.minorticks_off()
     left.legend(frameon=False, fontsize=8)
-    for row, name in enumerate(("change", "control")):
-        values = claim.differences(name)
+    pairs = ("change", "baseline"), ("control", "baseline"), ("change", "control")
+    for row, pair in enumerate(pairs):
+        values = claim.differences(*pair)
         color = plots.COLORS[row + 1]
         right.plot(values, [row] * n, "o", color=color, alpha=0.5)
         mean, low, high = student(values)
         right.plot([low, high], [row + 0.2] * 2, color=color, lw=3)
         right.plot(mean, row + 0.2, "|", color=color, ms=12)
     right.axvline(0, color="black", lw=0.8)
-    right.set(xlabel="loss minus the baseline's, nats", ylim=(1.6, -0.6))
-    right.set_yticks([0, 1], ["change", "control"])
+    right.set(xlabel="difference of their losses, nats", ylim=(2.6, -0.6))
+    right.set_yticks(range(3), [f"{one}\nminus {other}" for one, other in pairs], fontsize=8)
     return figure
 
 
@@ -597,8 +599,8 @@ seed from the same batches.</p>
 <th>mean loss</th></tr>
 {rows}</table>
 <img alt="{escape(picture.alt)}" src="data:image/png;base64,{image}" width="640">
-<p>Left: every rate that was tried. Right: a dot for each new seed; the bar is the 95 % interval of
-their mean.</p>
+<p>Left: every rate that was tried. Right: two sides of a new seed, a dot each; the bar is the 95 %
+interval of their mean.</p>
 <p><b>How often is the rule wrong?</b> It sees a difference where the interval leaves out 0. If the
 change did nothing, it would do so in {claim.false_alarms:.0%} of such comparisons. A difference of
 {claim.visible:.3f} nats it would see in 80 of 100; a smaller one it would often miss.</p>

@@ -122,7 +122,9 @@ def _unlike_layers(patient: Patient) -> tuple[str, str, str] | None:
                 return "layers_start_equal", "Two have equal matrices.", name
         else:
             continue
-        alike.setdefault(re.sub(r"(?<=\.)\d+(?=\.|$)", "#", f".{name}"), []).extend(deviations)
+        kind = type(_owner(patient, name)).__name__  # an embedding is not like a linear layer
+        pattern = re.sub(r"(?<=\.)\d+(?=\.|$)", "#", f"{kind}.{name}")
+        alike.setdefault(pattern, []).extend(deviations)
     for deviations in alike.values():
         sizes = [size for _, size in deviations]
         if (

@@ -19,7 +19,11 @@ def numbers(case, probe: str) -> list[str]:
 
 def pressed(case, probe: str) -> str:
     measure, (sick, right) = MEASURES[probe], numbers(case, probe)
-    return f"{probe}: {measure.asks} sick {sick}, healthy {right} ({measure.unit})"
+    limit = f" ±{measure.near:g}" if measure.near else ""
+    if probe == "another seed":
+        runs = stored()[HEALTHY]["seeds"]
+        limit = f", from {min(runs) - 0.05:.2f} to {max(runs) + 0.05:.2f}"
+    return f"{probe}: {measure.asks} sick {sick}, healthy {right}{limit} ({measure.unit})"
 
 
 def unpressed(probe: str) -> str:

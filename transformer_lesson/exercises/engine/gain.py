@@ -9,7 +9,7 @@ from itertools import cycle
 
 from transformer_lesson.exercises.engine.inventory import by_topic
 from transformer_lesson.exercises.engine.progress import progress_file, read_progress
-from transformer_lesson.figures.gains import GRAY, gains
+from transformer_lesson.figures.gains import gains
 from transformer_lesson.figures.plots import Figure
 
 
@@ -32,13 +32,12 @@ def gain_figure() -> Figure:
 
 
 def _example(topics: Iterable[str]) -> Figure:
-    """Return an example picture with invented answers, marked as such."""
+    """Return an example picture with invented answers, which its title says."""
     *names, twice = topics
     shares = cycle([((0, 1), (2, 3)), ((1, 1), (3, 3)), ((0, 1), (1, 3))])
     rows = dict(zip(names, shares, strict=False)) | {twice: ((4, 10), (8, 10))}
     picture = gains(
         "An example, not your answers: answer the questions, then run this cell again", rows
     )
-    picture.text(0.48, 0.5, "example", fontsize=56, color=GRAY, alpha=0.3, ha="center", va="center")
     picture.alt = f"An example with invented answers. {picture.alt}"
     return picture

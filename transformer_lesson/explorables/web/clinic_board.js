@@ -137,8 +137,9 @@ function drawProbes(group, now, { x, y, wide }, page) {
     [text, places[at], top, at === "name" ? "size-13" : "number end"]);
 }
 
-const probeWords = ({ name, cost, asks, unit, sick, right, shown }) => shown
-  ? `${name}: ${asks} sick ${sick}, healthy ${right} (${unit})`
+// `limit`, where a clinic has one, says how far off a number may be and still count as healthy.
+const probeWords = ({ name, cost, asks, unit, sick, right, limit = "", shown }) => shown
+  ? `${name}: ${asks} sick ${sick}, healthy ${right}${limit} (${unit})`
   : `${name}, ${minuteWords(cost)}: ${asks}`;
 
 // What the last probe measured; after the verdict the reason, and the wrong and the right lines of

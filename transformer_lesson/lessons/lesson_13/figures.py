@@ -160,7 +160,9 @@ def copiers(title: str, scores: torch.Tensor, far: Sequence[int]) -> Figure:
     ]
     alt = f"The eight best heads, as block.head: {', '.join(names)}."
     picture, axes = _by_head(title, alt, scores, "induction score")
-    axes.set_xticks(list(far), [f"{i}\nsees all" for i in far])
+    local = {i // scores.size(1) for i in best.tolist() if scores.flatten()[i] > 0.3} - {*far}
+    marks = {**{i: f"{i}\nsees all" for i in far}, **{i: f"{i}\nlocal" for i in local}}
+    axes.set_xticks(list(marks), list(marks.values()), fontsize=9)
     return picture
 
 

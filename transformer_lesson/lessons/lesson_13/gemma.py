@@ -320,6 +320,15 @@ class Opened(NamedTuple):
             rows.append(f"{change:25} {mean:+6.2f}  ({low:+.2f} to {high:+.2f})")
         return "\n".join(rows)
 
+    def difference(self, change: str, other: str, first: int = 0, end: int = TOKENS) -> str:
+        """Return a row for print: how much more one change costs than another, text by text."""
+        both = [
+            [fmean(runs[first // RUN : end // RUN]) for runs in self.rises(name)]
+            for name in (change, other)
+        ]
+        mean, low, high = student([one - less for one, less in zip(*both, strict=True)])
+        return f"{'the difference':25} {mean:+6.2f}  ({low:+.2f} to {high:+.2f})"
+
 
 @copied
 def stored() -> Opened:

@@ -5,7 +5,7 @@ import traitlets
 from transformer_lesson.explorables.in_page import PageExplorable
 from transformer_lesson.lessons.lesson_14.probes import MEASURES
 from transformer_lesson.lessons.lesson_14.sick_runs import CASES, FAULTS, HEALTHY, Case, wrong_lines
-from transformer_lesson.lessons.lesson_14.symptoms import cheapest, stored
+from transformer_lesson.lessons.lesson_14.symptoms import cheapest, limits, stored
 
 
 def facts(case: Case) -> dict:
@@ -30,6 +30,13 @@ def facts(case: Case) -> dict:
 def run_of(name: str) -> dict:
     """Return what a page draws of a program's run."""
     return {key: stored()[name][key] for key in ("losses", "evaluation", "sentences", "probes")}
+
+
+def limit_words(probe: str) -> str:
+    """Return what is written behind a probe's healthy number; "" if only that one is healthy."""
+    if probe == "another seed":
+        return ", from {:.2f} to {:.2f}".format(*limits(probe))
+    return f" ±{MEASURES[probe].near:g}" if MEASURES[probe].near else ""
 
 
 class Clinic(PageExplorable):
@@ -60,6 +67,7 @@ class Clinic(PageExplorable):
         probes = [
             {
                 "name": name,
+                "limit": limit_words(name),
                 **{key: getattr(measure, key) for key in ("cost", "asks", "unit", "digits")},
             }
             for name, measure in MEASURES.items()

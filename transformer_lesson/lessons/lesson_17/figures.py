@@ -96,7 +96,8 @@ def forecast(plan: Plan, reached: float, runs: Sequence[float]) -> Figure:
     axes.plot(steps, bits, "o", color=COLORS[0], label="two short runs")
     places = [plan.steps] * len(runs)
     missed = [line * share for share in runs]
-    axes.plot(places, missed, "_", color="0.6", markersize=9, label="missed as our runs did")
+    label = f"its end, had it missed as each of our {len(runs)} runs did"
+    axes.plot(places, missed, "_", color="0.6", markersize=9, label=label)
     axes.errorbar(
         plan.steps * 1.15,
         plan.expected,
@@ -113,6 +114,5 @@ def forecast(plan: Plan, reached: float, runs: Sequence[float]) -> Figure:
     marks = *steps, plan.steps
     axes.set_xticks(marks, [f"{mark:,}" for mark in marks])
     axes.minorticks_off()
-    picture.subplots_adjust(right=0.68)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.02, 0.5))
+    axes.legend(fontsize=8, loc="lower left", frameon=False)
     return picture

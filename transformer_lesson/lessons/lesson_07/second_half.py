@@ -5,8 +5,13 @@ subject and object, so whatever differs comes from the verb.
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
 
 from transformer_lesson.text.grammar.draw import in_both_languages, random_clause
 from transformer_lesson.text.grammar.lexicon import VERBS, Verb
@@ -15,6 +20,7 @@ from transformer_lesson.text.grammar.meaning import Clause, Sentence
 TWO_PARTS = [verb for verb in VERBS.values() if verb.objects and verb.particle]
 ONE_PART = [verb for verb in VERBS.values() if verb.objects and not verb.particle]
 HALVES = tuple(sorted({verb.particle for verb in TWO_PARTS}))
+GERMAN_VERBS = sorted({f for v in TWO_PARTS + ONE_PART for f in (v.german, v.german_plural)})
 
 
 class Begun(NamedTuple):
@@ -81,6 +87,28 @@ def most_frequent_by_verb(begun: list[Begun]) -> int:
         verb = next(singulars[word] for word in sentence.german.split() if word in singulars)
         halves.setdefault(verb, Counter())[sentence.due] += 1
     return sum(max(of_verb.values()) for of_verb in halves.values())
+
+
+@contextmanager
+def hidden(translator: nn.Module, words: Tensor) -> Iterator[None]:
+    """Hide German words from all others, in every block of the decoder; they still see themselves.
+
+    Args:
+        translator: the trained translator.
+        words: which ones, (batch, target).
+    """
+
+    def hide(block: nn.Module, arguments: tuple) -> tuple:
+        y, memory, mask, *rest = arguments
+        itself = torch.eye(words.size(1), dtype=torch.bool)
+        return y, memory, mask & (~words[:, None, None] | itself), *rest
+
+    hooks = [block.register_forward_pre_hook(hide) for block in translator.decoder]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _begun(clause: Clause, verb: Verb) -> Begun:

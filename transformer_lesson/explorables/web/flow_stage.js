@@ -227,9 +227,12 @@ function drawRibbons(group, look, { read, written, own, answer, beside, width })
   const near = from + 0.25 * (own - from), right = !beside && from + near < width;
   const at = right ? Math.max(from, near) + 20 : 0, fits = beside ? 90 : 60;
   const room = beside ? width : right ? width - at : Math.min(from, near) - 16;
-  const texts = !shown ? [] : [[`“${fitted(look.written.at(-1), fits, 14, 600)}” looks at “${
-    fitted(look.read[lit.j], fits, 14, 600)}”: ${lit.share.toFixed(2)}`, "strong"],
-  [`${beside ? "of its attention, " : ""}mean of ${lit.heads} heads`, "small"]]
+  const [asks, asked] = [look.written.at(-1), look.read[lit.j]]
+    .map((word) => fitted(word, fits, 14, 600));
+  const texts = !shown ? [] : [
+    [`${beside ? `After “${asks}” it` : `“${asks}”`} looks at “${asked}”: ${
+      lit.share.toFixed(2)}`, "strong"],
+    [`${beside ? "of its attention, for the next word; " : ""}mean of ${lit.heads} heads`, "small"]]
     .flatMap(([text, kind]) => textLines(text, room, 14, 600).map((line) => [line, kind]));
   put.label(group, "who", beside && look.who ? textLines(look.who, read.width, 12) : [],
     (text, i) => [text, 0, crossing + 84 + 17 * i, "small"]);
@@ -298,11 +301,13 @@ function drawNextWord(group, look, { answer }, page) {
       told(words, "lit")) }), () => "box");
   put.label(group, "word", shown, () => [fitted(next.word, wide + 1, STAGE.large, 600), x + 18,
     y + 36, "answer"], key);
+  put.rect(group, "track", shown, () => ({ x: x + wide + 34, y: y + 16, height: 20, rx: 3,
+    width: unit, fill: "none", stroke: "var(--soft)" }), key);
   put.rect(group, "bar", shown, () => ({ class: "grows",
     x: x + wide + 34, y: y + 16, height: 20, rx: 3, width: Math.max(2, next.share * unit),
     fill: "var(--value)" }), key);
   put.label(group, "percent", shown, () => [
-    percent(next.share), x + wide + 42 + next.share * unit, y + 33, "size-20"], key);
+    percent(next.share), x + wide + 42 + unit, y + 33, "size-20"], key);
   let at = x + 76;
   const rivals = look.pending || !more ? [] : best.slice(1, 3).filter(({ id }) =>
     mayGoOn(look, id)).map(({ id, word, share }) => {

@@ -48,7 +48,7 @@ function flowControls(make, page) {
   const play = make.button("", () => playOn(page), () =>
     ({ text: page.timer ? "❚❚ Pause" : page.look?.stop ? "▶ Write on" : "▶ Play", class: "goes" }));
   const step = make.button("Step", () => page.look.stop ?
-    { stage: (page.look.stage + 1) % 3 } : goOn(page), () =>
+    { stage: (page.look.stage + 1) % 3 } : nextStepOf(page), () =>
     ({ disabled: !page.look?.stop && !page.flow?.most }));
   return [
     element("div", { class: "route" }, tour, turns),
@@ -107,7 +107,7 @@ function toCurrent(row) {
 
 // On to the next beat: the encoder, once, then part by part and word by word. At other stops than
 // the whole a word is written. `plays` goes on from the word that is shown.
-function goOn(page, plays = false) {
+function nextStepOf(page, plays = false) {
   const { stop, beats } = page.look, { most } = page.flow, { written, text } = page.now;
   const now = Math.min(written, most), word = beats.findIndex(({ lane }) => lane === "written");
   const starts = page.beat === Infinity, isLast = page.beat >= beats.length - 1;
@@ -134,7 +134,7 @@ function playOn(page) {
       PACE.answer : written.length > given ? PACE.later : PACE.first);
   };
   const tick = () => {
-    const changes = goOn(page, true);
+    const changes = nextStepOf(page, true);
     if (page.timer && page.svg.isConnected) next();
     page.set(changes);
   };
@@ -145,7 +145,7 @@ function playOn(page) {
     return {};
   }
   next();
-  return stop ? { written: page.now.written % (page.flow.most || 1) } : goOn(page);
+  return stop ? { written: page.now.written % (page.flow.most || 1) } : nextStepOf(page);
 }
 
 // Known words to press in place of the unknown ones.

@@ -122,7 +122,7 @@ wheel: setup-tests ## build dist/, the course as one file to install
 
 handout: setup ## write student and solved copies to handouts/ (LESSON=03: that one only; FORMAT=nbgrader or otter: for it)
 	$(if $(filter-out nbgrader otter,$(FORMAT)),$(error FORMAT is nbgrader or otter, or is not given))$(RUN) \
-		tools.handout$(if $(FORMAT),_nbgrader) $(LESSON)
+		tools.handout$(if $(FORMAT),_$(FORMAT)) $(LESSON)
 
 grade: setup ## check a folder of students' notebooks (DIR=folder, ROSTER=gradebook.csv), write grades and feedback
 	$(COURSE) grade "$(DIR)" $(LESSON) $(if $(ROSTER),--roster "$(ROSTER)") $(GRADE_FLAGS)

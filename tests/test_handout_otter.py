@@ -19,6 +19,14 @@ BLANK = "raise NotImplementedError"
 ANSWERS = {"anna": (RIGHT, 1), "ben": (WRONG, 0), "carl": (BLANK, 0), "eve": (CHEAT, 0)}
 
 
+@pytest.mark.parametrize("form", ["nbgrader", "otter"])
+def test_make_calls_the_tool_of_the_format(form):
+    asked = ["make", "-n", "handout", f"FORMAT={form}", "LESSON=00"]
+    folder = Path(handout.__file__).parents[1]
+    plan = subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=True).stdout
+    assert f"tools.handout_{form} 00" in plan
+
+
 @each_notebook
 def test_each_exercise_is_a_question_of_one_point_that_shows_the_stub(path):
     lesson = nbformat.read(path, as_version=4)

@@ -130,7 +130,7 @@ class EnvironmentReport:
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         sentence, command = map(html.escape, self.remedy("%pip"))
         end = f"<p>{sentence}</p><pre>{command}</pre>" if command else ""
-        state = "" if self.verdict == AS_TESTED else " open"
+        state = " open" if self.urgent else ""
         summary = f"<summary><strong>{html.escape(self.verdict)}</strong></summary>"
         return f"<details{state}>{summary}{table}{end}</details>"
 

@@ -51,6 +51,14 @@ def test_the_readme_names_the_wheel_as_it_is():
     assert f"install transformer_lesson-{version}-py3-none-any.whl`" in read("docs/starting.md")
 
 
+def test_a_helper_called_like_another_lessons_exercise_is_no_answer(here):
+    check_own = new_code_cell('check("causal_mask", causal_mask)')
+    cells = [new_code_cell("def asking(model):\n    return model"), new_code_cell(RIGHT), check_own]
+    nbformat.write(new_notebook(cells=cells), here / "a.ipynb")
+    assert [report.name for report in check.reports_on(here / "a.ipynb")] == ["causal_mask"]
+    assert check.meant_in(["def asking(model):\n    return model"]) == ["asking"]
+
+
 @pytest.mark.slow
 def test_help_names_every_command_and_loads_nothing_heavy():
     run = [sys.executable, "-c", LAZY]

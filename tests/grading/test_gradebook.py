@@ -13,8 +13,8 @@ from transformer_lesson.grading import gradebook
 from transformer_lesson.grading.folder import Row, Submission, find_submissions
 from transformer_lesson.grading.gradebook import Unusable, read_roster, write_gradebook
 
-NAMES = gradebook.LESSONS["06"][1:]
-CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Lesson 06 (991),Quiz (992),Current Score
+NAMES = gradebook.LESSONS["05"][1:]
+CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Lesson 05 (991),Quiz (992),Current Score
 ,,,,,Manual Posting,,
     Points Possible,,,,,30,5,(read only)
 "Berg, Anna",101,s1,anna@uni.example,A,7,3,50
@@ -23,7 +23,7 @@ CANVAS = """Student,ID,SIS User ID,SIS Login ID,Section,Lesson 06 (991),Quiz (99
 "Lee, Kim",104,s4,kim2@uni.example,B,,,
 "=1+1, Eve",105,s5,eve@uni.example,B,,,
 """
-MOODLE = """First name,Last name,ID number,Email address,Assignment: Lesson 06 (Real),Other (Real)
+MOODLE = """First name,Last name,ID number,Email address,Assignment: Lesson 05 (Real),Other (Real)
 Anna,Berg,1,anna@uni.example,-,9
 Ben,Müller,2,ben@uni.example,1,8
 Kim,Lee,3,kim@uni.example,-,7
@@ -31,7 +31,7 @@ Kim,Lee,4,lee@uni.example,-,6
 """
 
 
-def handed_in(student: str, *statuses: str, lesson: str = "06", file: str = "a.ipynb") -> list[Row]:
+def handed_in(student: str, *statuses: str, lesson: str = "05", file: str = "a.ipynb") -> list[Row]:
     submission = Submission(student, Path(student, file), bytes)
     return [
         Row(submission, lesson, Report(name, status))
@@ -57,7 +57,7 @@ def test_canvas_gets_its_own_columns_back_with_points_in_its_own_units(tmp_path)
         handed_in("eve", "passed", "passed", "passed"),
         handed_in("eve", "passed", lesson="07", file="b.ipynb"),
     )
-    known, new = "Lesson 06 (991)", "Lesson 07 " + gradebook.LESSONS["07"][0]
+    known, new = "Lesson 05 (991)", "Lesson 07 " + gradebook.LESSONS["07"][0]
     assert [*rows[0]] == [*"Student,ID,SIS User ID,SIS Login ID,Section".split(","), known, new]
     assert [row[known] for row in rows] == ["Manual Posting", "30", "20", "20", "", "", "30"]
     assert [row[new] for row in rows] == ["", "3", "", "", "", "", "1"]
@@ -76,7 +76,7 @@ def test_moodle_gets_both_columns_for_those_who_have_points(tmp_path):
     )
     anna, ben = rows
     kept = ["First name", "Last name", "ID number", "Email address"]
-    pair = ["Assignment: Lesson 06 (Real)", "Assignment: Lesson 06 (Feedback)"]
+    pair = ["Assignment: Lesson 05 (Real)", "Assignment: Lesson 05 (Feedback)"]
     assert [*anna] == [*kept, *pair]
     assert (anna["ID number"], anna[pair[0]]) == ("1", "3")
     assert (ben["ID number"], ben[pair[0]]) == ("2", "1")
@@ -93,7 +93,7 @@ def test_nobody_gets_the_grade_of_another(tmp_path, roster):
     left_out = [line.partition(" is left out")[0] for line in said]
     assert {*left_out} == {gradebook.plain(rows[0].submission.student) for rows in graded}
     exported = [*csv.DictReader(io.StringIO(roster))]
-    column = "Lesson 06 (991)"  # Moodle's table has nobody
+    column = "Lesson 05 (991)"  # Moodle's table has nobody
     assert [row[column] for row in rows] == (
         [] if roster == MOODLE else [r[column] for r in exported]
     )
@@ -103,7 +103,7 @@ def test_what_canvas_delivered_needs_both_its_name_and_its_number(tmp_path):
     others = ("berganna_999", "berganna_102", "mllerben_104", "x_105")
     both = ("leekim_104", "mllerben_102")  # one of two people of that name; Canvas drops the umlaut
     rows, said = written(tmp_path, CANVAS, *(handed_in(one, "passed") for one in others + both))
-    assert [row["Lesson 06 (991)"] for row in rows][2:] == ["7", "10", "", "10", ""]
+    assert [row["Lesson 05 (991)"] for row in rows][2:] == ["7", "10", "", "10", ""]
     assert [line.partition(" is left out")[0] for line in said] == sorted(others)
 
 
@@ -116,7 +116,7 @@ def test_what_the_teacher_decides_stays_as_it_was_exported(tmp_path):
         handed_in("anna", "failed", file="b.ipynb"),
         [Row(Submission("eve", Path("eve.pdf"), bytes), "", Report("", "unreadable", "A pdf."))],
     )
-    column = [row["Lesson 06 (991)"] for row in rows]
+    column = [row["Lesson 05 (991)"] for row in rows]
     assert column == ["Manual Posting", "30", "7", "8", "", "", ""]
     assert f"an imported {NAMES[1]}" in said[0] and "several notebooks" in said[1]
     assert "eve, a file: no points" in said[2] and len(said) == 3
@@ -142,8 +142,8 @@ def test_what_is_no_gradebook_gets_one_sentence(tmp_path):
             read_roster(tmp_path / "roster.csv")
     with pytest.raises(Unusable, match="cannot be read"):
         read_roster(tmp_path)
-    twice = CANVAS.replace("Quiz (992)", "Lesson 06 again (993)")
-    with pytest.raises(Unusable, match=r"Is Lesson 06 'Lesson 06 \(991\)' or 'Lesson 06 a"):
+    twice = CANVAS.replace("Quiz (992)", "Lesson 05 again (993)")
+    with pytest.raises(Unusable, match=r"Is Lesson 05 'Lesson 05 \(991\)' or 'Lesson 05 a"):
         written(tmp_path, twice, handed_in("anna", "passed"))
 
 
@@ -162,7 +162,7 @@ def test_the_command_writes_table_and_feedback(tmp_path, monkeypatch, closed_san
     folder, roster = tmp_path / "in", tmp_path / "roster.csv"
     for name in ("anna", "ANNA", "a:b", "a?b", "x" * 200):
         (folder / name).mkdir(parents=True)
-        (folder / name / "a.ipynb").write_text(notebook("1", title="# 06 · Encoder"))
+        (folder / name / "a.ipynb").write_text(notebook("1", title="# 05 · Add & norm"))
     roster.write_text("name\n")
     assert command.main([str(folder), "--roster", str(roster)]) == 1
     assert not (folder / "grades.csv").exists(), "first of all it is looked at"

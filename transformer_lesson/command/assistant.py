@@ -12,7 +12,7 @@ from typing import Any
 from transformer_lesson.command.my_lessons import FOR_ASSISTANTS
 
 PARSER = argparse.ArgumentParser("transformer-lesson assistant", description=__doc__)
-MISSING = "The tools need the package mcp: pip install 'transformer_lesson[assistant]'"
+MISSING = "The tools need the package mcp: pip install mcp, or uvx --with mcp in place of uvx."
 
 # PyTorch is imported by the first call: an editor does not wait long for a server.
 

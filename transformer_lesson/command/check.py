@@ -35,6 +35,7 @@ from transformer_lesson.grading.slices import slice_for
 RUNNING = 60.0  # seconds for what a function needs: imports, constants, other functions
 EQUAL = "It gives what the package's own gives, on every draw."
 DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
+CHECKED = re.compile(r"""^check\(["'](\w+)["']""", re.MULTILINE)
 
 
 class OneSentence(argparse.ArgumentParser):
@@ -76,6 +77,16 @@ def exercises_in(cells: list[str]) -> list[str]:
     """Return the exercises whose functions the cells define, in the course's order."""
     defined = {name for cell in cells for name in DEFINED.findall(cell)}
     return [name for name in EXERCISES if name in defined]
+
+
+def meant_in(cells: list[str]) -> list[str]:
+    """Return the exercises that cells define and call `check` for, or all that they define.
+
+    A helper of a lesson may be called like an exercise of another lesson.
+    """
+    checked = {name for cell in cells for name in CHECKED.findall(cell)}
+    defined = exercises_in(cells)
+    return [name for name in defined if name in checked] or defined
 
 
 def report_on(path: Path, cells: list[str], name: str) -> Report:
@@ -177,7 +188,7 @@ def _asked(path: Path, exercise: str | None, cells: list[str]) -> list[str]:
     if exercise is None:
         if not here:
             raise Unusable(f"{path} defines no function of an exercise.")
-        return here
+        return meant_in(cells)
     name = find(exercise).name
     if name not in here:
         known = f"; it defines {', '.join(here)}" if here else ""

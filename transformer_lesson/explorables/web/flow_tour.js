@@ -1,6 +1,6 @@
 // What each stop of the tour says: its title and sentence, its task, and what one saw.
 
-import { countOf, fitted, fixed } from "./draw.js";
+import { countOf, fitted, fixed, textWidth } from "./draw.js";
 import { drawStreamsOfAttention } from "./flow_attention.js";
 import { drawInside } from "./flow_block.js";
 import { drawLikeliest, drawVectors } from "./flow_rows.js";
@@ -17,10 +17,11 @@ function wholeTitle({ writes, said, next, n, pending, english }) {
   return `${who} ${english ? "writes" : "comes"} “${next.word}” (${percent(next.share)})`;
 }
 
-// The last words of a text.
+// The last words of a text, as many as fit.
 const lately = (said) => {
-  const words = said.split(" ");
-  return fitted(words.length > 3 ? `… ${words.slice(-2).join(" ")}` : said, 260);
+  const words = said.split(" "), wide = (from) => textWidth(words.slice(from).join(" "), 16, 600);
+  const from = words.findIndex((_, i) => wide(i) < 200 || i === words.length - 1);
+  return fitted(`${from ? "… " : ""}${words.slice(from).join(" ")}`, 260);
 };
 
 function wholeSentence(look) {

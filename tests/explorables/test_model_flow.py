@@ -195,7 +195,7 @@ def test_the_next_words_have_their_logits_and_shares_at_each_temperature_and_cut
     assert_agree(others, together)
     assert f"softmax: {kept} words share 1." in page.said
     gets = f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}"
-    assert page.title == f"After “… das Fenster”, {gets}"
+    assert page.title == f"After “… macht das Fenster”, {gets}"
     heated = [f"{logits[i] / temperature:.2f}" for i in best]
     assert set(heated) <= set(page.written())
     page.named(shown[1] + (f", cut by {cuts[1]}" if cuts[1] else "")).focus()

@@ -272,7 +272,7 @@ def test_the_translator_can_be_tried_at_once(visit):
     playground.get_by_text("Katze").first.wait_for()
     flow.get_by_role("button", name="3 encoder").click()
     flow.get_by_role("button", name="row 2, “opens”").click()
-    flow.get_by_text("In the encoder, “opens” looks most at").first.wait_for()
+    flow.get_by_text("Encoder: “opens” looks most at").first.wait_for()
     assert faults(page) == []
 
 
@@ -282,7 +282,7 @@ def test_a_link_opens_an_explorable_as_somebody_left_it(visit):
     flow.locator("section:not([aria-busy])").wait_for()
     flow.get_by_role("button", name="3 encoder").click()
     flow.get_by_role("button", name="row 2, “opens”").click()
-    said = flow.get_by_text("In the encoder, “opens” looks most at").first
+    said = flow.get_by_text("Encoder: “opens” looks most at").first
     said.wait_for()
     flow.get_by_role("button", name="link", exact=True).click()
     page.wait_for_function("() => location.hash")

@@ -86,11 +86,10 @@ def _on_record(rule: Invariant, exercise: Exercise, take: Take) -> Invariant:
     """
 
     def same_gradient(answer: Callable, inputs: tuple, *results: Any) -> str | None:
+        """Return what is wrong unless the recorded gradient equals the right function's."""
         right = gradient(exercise.load_reference(), *inputs)
         mine = call(partial(take, gradient), inputs)
-        nothing = not mine and not any(
-            gradient is not None and gradient.any() for gradient in right
-        )
+        nothing = not mine and not any(part is not None and part.any() for part in right)
         return None if nothing or same(right, mine) else GRADIENT
 
     def same_gradient_if_right(answer: Callable, inputs: tuple, *results: Any) -> str | None:

@@ -317,6 +317,7 @@ def _not_saturated(exercise: Exercise, number: int, change: Change, places: list
     """Return the places where ours stays put for small numbers too: it isn't just saturated."""
 
     def small(inputs: tuple) -> tuple:
+        """Return the inputs with a tenth of each floating-point tensor."""
         floats = [
             isinstance(argument, Tensor) and argument.is_floating_point() for argument in inputs
         ]

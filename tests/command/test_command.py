@@ -11,6 +11,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.stored_lessons import read
+from transformer_lesson.checkpoints.weights import PLACE
 from transformer_lesson.command import __main__ as command
 from transformer_lesson.command import check
 from transformer_lesson.course import EDITIONS, MINE, learners_folder
@@ -83,6 +84,8 @@ WRONG_INPUT = {
     ("check", "text.md"): "neither Python (.py) nor a notebook (.ipynb)",
     ("check", "broken.ipynb"): "is not a notebook of version 4",
     ("check", "other.py"): "defines no function of an exercise",
+    ("check", "half.py"): "half.py cannot be read as Python: '(' was never closed, line 2.",
+    ("check", "answers.py", "--exercise", "xyz"): "'xyz'. Its cell names it, in `check(...)`",
     ("check", "answers.py", "--exercise", "causal_mas"): "Did you mean causal_mask",
     ("check", "answers.py", "--exercise", "split_heads"): "it defines causal_mask",
     ("check", "answers.py", "--hint", "0"): "There is no hint 0",
@@ -92,7 +95,8 @@ WRONG_INPUT = {
 
 @pytest.mark.parametrize("arguments", WRONG_INPUT, ids=" ".join)
 def test_wrong_input_gets_one_sentence(here, capsys, arguments):
-    for name, text in {"answers.py": WRONG, "other.py": "a = 1", "text.md": "#"}.items():
+    files = {"answers.py": WRONG, "other.py": "a = 1", "half.py": "\na = (", "text.md": "#"}
+    for name, text in files.items():
         (here / name).write_text(text)
     (here / "broken.ipynb").write_text("{}")
     status, text = said(capsys, *arguments)
@@ -157,7 +161,7 @@ def test_a_right_answer_passes_with_what_it_imports_and_nothing_is_stored(here, 
     "text, said_of_it",
     [
         (f"{RIGHT}causal_mask = causal_mask(3) / 'a'", "raised TypeError"),
-        (RIGHT.replace("return", "return ("), "raised SyntaxError"),
+        (RIGHT.replace("return", "return ("), "raised SyntaxError: '(' was never closed (line "),
         (
             f"import no_such_package\n{WRONG.replace('torch.ones', 'no_such_package.ones')}",
             "raised",
@@ -174,10 +178,25 @@ def test_a_file_that_raises_is_a_failed_answer(here, capsys, text, said_of_it):
 def test_copies_are_where_the_command_is_called_and_a_folder_that_refuses_is_said(here, capsys):
     (here / MINE).write_text("a file")
     status, text = said(capsys, "update")
-    assert status == 1 and "my_lessons cannot be written" in text and text.count("\n") == 0
+    assert status == 1 and "my_lessons is a file, where" in text and text.count("\n") == 0
     (here / MINE).unlink()
-    (here / MINE / EDITIONS).mkdir(parents=True)
-    (here / MINE / "deeper").mkdir()
+    (here / MINE).mkdir()
+    (here / MINE / EDITIONS).write_text("a file")
+    status, text = said(capsys, "update")
+    assert status == 1 and "my_lessons cannot be written" in text and text.count("\n") == 0
+    (here / MINE / EDITIONS).unlink()
+    up_to_date = f"Your copies in {here / MINE} are up to date.\n"
+    assert said(capsys, "update") == (None, up_to_date)
     for folder in (here, here / MINE, here / MINE / "deeper"):
         os.chdir(folder)
         assert learners_folder() == here
+
+
+def test_a_folder_of_weights_that_refuses_is_named(here, capsys, monkeypatch):
+    (here / "taken").write_text("a file")
+    monkeypatch.setenv(PLACE, str(here / "taken"))
+    status, text = said(capsys, "weights", "minilm")
+    assert status == 1
+    assert text.splitlines()[-1].endswith(
+        f"{here / 'taken'} must be a folder that you may write to"
+    )

@@ -245,6 +245,7 @@ def test_a_damaged_edition_is_found_in_the_history_and_a_damaged_copy_stays(
     commit(course, "a:1, best")
     (said,) = bring_up_to_date(course)
     assert said.startswith(f"{MINE}/{LESSON} is no longer a notebook, so it stays as it is")
+    assert list(bring_up_to_date(course)) == [said]  # each time, until it is renamed
     assert answered.read_text() == damage
 
 

@@ -72,7 +72,7 @@ def test_another_machines_work_is_added_and_nothing_here_is_replaced(tmp_path, m
     (theirs / FOLDER / progress.TRANSLATOR).write_bytes(b"weights")
     monkeypatch.chdir(tmp_path / "a")
     assert progress.main(["--merge", str(tmp_path / "b")]) is None
-    assert "1 functions: cross_attention" in capsys.readouterr().out
+    assert "functions: cross_attention" in capsys.readouterr().out
     state = parse_progress(mine / FILE)
     assert state["passed"].keys() == {"causal_mask", "cross_attention"}
     assert state["predicted"] == {"03.a": answered, "03.b": answered}
@@ -88,6 +88,7 @@ def test_wrong_input_gets_one_sentence(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "There is no" in progress.main([])
     mine = built(tmp_path, {"causal_mask": MASK}, "torch", [], {})
+    assert "There is no folder nowhere" in progress.main(["--merge", "nowhere"])
     (tmp_path / "empty").mkdir()
     assert "nothing that a learner built" in progress.main(["--merge", "empty"])
     (tmp_path / "empty" / FILE).write_text("{}")

@@ -461,8 +461,9 @@ def run(arguments: list[str] | None = None) -> str | None:
     parser.add_argument("model", nargs="?", help=f"one of {', '.join(WEIGHTS)}; default: all free")
     try:
         return main(parser.parse_args(arguments).model)
-    except (ConnectionError, OSError, ValueError) as error:
-        return str(error)
+    except (OSError, ValueError) as error:
+        where = f": {weights_folder()} must be a folder that you may write to"
+        return f"{error}{where * isinstance(getattr(error, 'errno', None), int)}"
     except KeyboardInterrupt:
         return "Interrupted: what was fetched whole stays, and the rest is fetched next time."
 

@@ -98,8 +98,8 @@ def report_on(path: Path, cells: list[str], name: str) -> Report:
     except BaseException as error:  # the learner's code, which may raise anything
         if isinstance(error, KeyboardInterrupt):
             raise
-        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
-        reason = f"What it needs of {path.name} raised {type(error).__name__}: {error}{line}"
+        what = f"{error.msg} (line {error.lineno})" if isinstance(error, SyntaxError) else error
+        reason = f"What it needs of {path.name} raised {type(error).__name__}: {what}"
         return Report(name, "failed", reason)
     if answer is None or is_blank(answer):
         return Report(name, "not attempted")
@@ -187,10 +187,21 @@ def _asked(path: Path, exercise: str | None, cells: list[str]) -> list[str]:
     here = exercises_in(cells)
     if exercise is None:
         if not here:
-            raise Unusable(f"{path} defines no function of an exercise.")
+            raise Unusable(_why_none(path, cells))
         return meant_in(cells)
     name = find(exercise).name
     if name not in here:
         known = f"; it defines {', '.join(here)}" if here else ""
         raise Unusable(f"{path} does not define `{name}`{known}.")
     return [name]
+
+
+def _why_none(path: Path, cells: list[str]) -> str:
+    """Return why no exercise was found in a file: it is not Python, or defines none."""
+    if path.suffix == ".py":
+        try:
+            ast.parse(cells[0])
+        except (SyntaxError, ValueError) as error:
+            line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+            return f"{path} cannot be read as Python: {getattr(error, 'msg', error)}{line}."
+    return f"{path} defines no function of an exercise."

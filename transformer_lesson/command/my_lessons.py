@@ -85,6 +85,8 @@ def _bring_up_to_date(lesson: Path, copy: Path, edition: Path) -> Iterator[str]:
         if not _is_edition(old):
             old = _likeliest_edition(lesson, copy) or newest
         yield _merge(lesson, copy, old, newest)
+    elif read_notebook(copy.read_bytes()) is None:
+        yield _damaged(lesson, copy)
     write_atomically(edition, newest)
 
 
@@ -140,10 +142,7 @@ def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:
     """Bring one copy to the lesson's newest edition, and say so in a sentence."""
     mine = read_notebook(copy.read_bytes())
     if mine is None:
-        return (
-            f"{MINE}/{place_of(copy)} is no longer a notebook, so it stays as it is: rename it "
-            f"to get a new copy of {FOLDER}/{place_of(lesson)}."
-        )
+        return _damaged(lesson, copy)
     merged = carried_over(read_notebook(old), mine, read_notebook(newest))
     if merged.cells == mine.cells:
         return f"{MINE}/{place_of(copy)} is up to date."
@@ -151,6 +150,13 @@ def _merge(lesson: Path, copy: Path, old: bytes, newest: bytes) -> str:
     write_notebook(copy, merged)
     return (
         f"{MINE}/{place_of(copy)} has the newest edition and your work; the old copy is {earlier}"
+    )
+
+
+def _damaged(lesson: Path, copy: Path) -> str:
+    return (
+        f"{MINE}/{place_of(copy)} is no longer a notebook, so it stays as it is: rename it "
+        f"to get a new copy of {FOLDER}/{place_of(lesson)}."
     )
 
 
@@ -170,7 +176,9 @@ def main(arguments: list[str]) -> str | None:
     about = f"Copy the lessons to {MINE}/ here, or merge a newer course into the copies there."
     argparse.ArgumentParser("transformer-lesson update", description=about).parse_args(arguments)
     home = learners_folder()
-    new = not (home / MINE).exists()
+    if (home / MINE).is_file():
+        return f"{home / MINE} is a file, where the folder of your copies would be: rename it."
+    new, sentence = not (home / MINE).exists(), None
     try:
         for sentence in bring_up_to_date(home=home):
             print(sentence)
@@ -180,4 +188,6 @@ def main(arguments: list[str]) -> str | None:
         )
     if new:
         print(f"Your copies of the lessons are in {home / MINE}.")
+    elif sentence is None:
+        print(f"Your copies in {home / MINE} are up to date.")
     return None

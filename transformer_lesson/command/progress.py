@@ -102,7 +102,7 @@ def take_in(mine: Path, other: Path) -> Iterator[str]:
                 remember(section, name, value)
             yield f"{len(new)} {section}"
     added = add_collected(mine / FOLDER, other / FOLDER)
-    yield f"{len(added)} functions{': ' * bool(added)}{', '.join(added)}"
+    yield f"functions: {', '.join(added) or 'none'}"
     models = [model.relative_to(other) for model in sorted((other / MODELS).glob("*/"))]
     for place in (Path(FOLDER, TRANSLATOR), Path(CLAIM), *models):
         if (other / place).exists() and not (mine / place).exists():
@@ -126,6 +126,8 @@ def main(arguments: list[str]) -> str | None:
     os.environ[PLACE] = str(mine / FILE)
     try:
         if other is not None:
+            if not other.is_dir():
+                return f"There is no folder {other}: name another machine's {MINE}/."
             other = other / MINE if (other / MINE).is_dir() else other
             if not any((other / name).exists() for name in (FILE, FOLDER, MODELS, CLAIM)):
                 return f"In {other} is nothing that a learner built: name another my_lessons/."

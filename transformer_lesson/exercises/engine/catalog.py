@@ -41,5 +41,6 @@ def find(name: str) -> Exercise:
     """
     if name in EXERCISES:
         return EXERCISES[name]
-    close = difflib.get_close_matches(str(name), EXERCISES) or sorted(EXERCISES)
-    raise Misuse(f"There is no exercise {name!r}. Did you mean {' or '.join(close)}?")
+    close = difflib.get_close_matches(str(name), EXERCISES)
+    hint = f"Did you mean {' or '.join(close)}?" if close else "Its cell names it, in `check(...)`."
+    raise Misuse(f"There is no exercise {name!r}. {hint}")

@@ -63,5 +63,6 @@ def find_question(name: str) -> Question:
     questions = load_questions()
     if name in questions:
         return questions[name]
-    close = difflib.get_close_matches(str(name), questions) or list(questions)
-    raise Misuse(f"There is no question {name!r}. Did you mean {' or '.join(close)}?")
+    close = difflib.get_close_matches(str(name), questions)
+    hint = f"Did you mean {' or '.join(close)}?" if close else "Its cell names it."
+    raise Misuse(f"There is no question {name!r}. {hint}")

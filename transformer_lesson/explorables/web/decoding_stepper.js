@@ -122,9 +122,9 @@ function cacheUse({ start, at }) {
 function cacheWords(look) {
   const { computed, reused } = cacheUse(look), { source, at } = look, all = computed + reused;
   const words = (old, fresh) => `${old} reused, ${fresh} computed`;
-  const text = `Keys and values: ${words(reused, computed)}; without a cache ${all}.`;
+  const text = `With a cache: ${words(reused, computed)}; without, ${all} computed.`;
   const read = at === 0 ? words(0, source) : words(source, 0);
-  return source ? `${text} Of the source: ${read}; without a cache ${source}.` : text;
+  return source ? `${text} Of the source: ${read}; without, ${source}.` : text;
 }
 
 // The tokens so far, each marked as cached, just read or chosen; returns where they end.

@@ -30,7 +30,12 @@ FAULTS = {
     "never peaks": ("schedule_never_peaks", ""),
     "constant": ("schedule_constant", ""),
     "unfinished": ("schedule_unfinished", ""),
+    "never falls": ("schedule_constant", ""),
     "jumps": ("schedule_jumps", ""),
+    "rises at once": ("schedule_jumps", ""),
+    "each clipped": ("clipped_apart", ""),
+    "coarse": ("step_rounded_away", "places.weight"),
+    "faint norm": ("first_weights_small", "ln_f.weight"),
     "far favored": ("far_favored", ""),
 }
 

@@ -91,6 +91,7 @@ def test_a_shared_state_is_named():
 
 def test_pythons_own_classes_are_examined_and_left_as_they_were():
     handed = script()
+    del handed["schedule"], handed["steps"]
     optimizer = Momentum(handed["model"].parameters())
 
     def train_step(ids):

@@ -90,7 +90,12 @@ def batch():
 def script(*faults):
     """Return what a script with these faults hands over."""
     torch.manual_seed(0)
-    model = Model(set(faults))
+    faults = set(faults)
+    model = Model(faults)
+    if "faint norm" in faults:
+        nn.init.normal_(model.ln_f.weight, std=0.02)
+    if "coarse" in faults:
+        model.bfloat16()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     shift = 2 if "shifted twice" in faults else 1
 
@@ -104,7 +109,10 @@ def script(*faults):
     def rate_at(step):
         if "jumps" in faults:
             return 0.1 * ((step + 1) / 10 if step < 10 else 1 - step / 100)
-        falls = 1 - step / 300 if "unfinished" in faults else 1.0
+        if "rises at once" in faults:
+            return 0.1 * (step + 1 if step < 4 else 10 - step / 10) / 10
+        flat = faults & {"constant", "never falls", "never peaks"}
+        falls = 1.0 if flat else 1 - step / (300 if "unfinished" in faults else 100)
         return 0.1 * falls * (1.0 if "constant" in faults else min(1.0, (step + 1) / warm_up))
 
     def train_step(ids):
@@ -114,6 +122,9 @@ def script(*faults):
         if "zero_grad forgotten" not in faults:
             optimizer.zero_grad()
         loss(ids).backward()
+        if "each clipped" in faults:
+            for p in model.parameters():
+                torch.nn.utils.clip_grad_norm_([p], 0.01)
         optimizer.step()
 
     @torch.no_grad()

@@ -11,9 +11,9 @@ from transformer_lesson.doctor.watching import Softmax, Watch
 NEARLY = 0.02  # relative: a factor is another one from here on
 
 
-def watch(patient: Patient, texts: Ids) -> Watch:
+def watch(patient: Patient, texts: Ids, train: bool = False) -> Watch:
     """Run the model and return what it called."""
-    patient.model.eval()
+    patient.model.train(train)
     with torch.no_grad(), Watch() as watched:
         (patient.given.forward or patient.model)(*texts)
     return watched
@@ -27,6 +27,7 @@ def softmax(patient: Patient) -> Iterator[Finding]:
     with patient.shaken():
         texts, more_texts = patient.texts(3, 9, 7), patient.texts(3, 9, 7)
         first, second = watch(patient, texts), watch(patient, more_texts)
+        training = watch(patient, texts, train=True)
     lengths = {ids.shape[1] for ids in texts}
     of_scores = [
         k
@@ -42,6 +43,7 @@ def softmax(patient: Patient) -> Iterator[Finding]:
                 f"It runs along axis {call.axis}, not along the last one.",
             )
             break
+    yield from _dropped(first, training)
     factors = [(call.scale, call.Q.shape[-1]) for call in first.attentions]
     if len(first.softmaxes) == len(second.softmaxes):
         pairs = [_factor(first, second, k) for k in of_scores]
@@ -89,9 +91,23 @@ def _product_before(watched: Watch, call: Softmax) -> int | None:
 
 def _on_the_way(watched: Watch, factor: float, d_k: int) -> float:
     """Return what queries or keys were multiplied by before the product."""
-    if abs(factor - 1) > NEARLY:
-        return 1.0
     right = d_k**-0.5
-    whole = any(abs(factor / right - 1) < 0.01 for factor in watched.factors)
-    halves = sum(abs(factor / right**0.5 - 1) < 0.01 for factor in watched.factors) >= 2
+    twice = abs(factor / right - 1) < NEARLY  # the scores have it: has a query or key, too?
+    if abs(factor - 1) > NEARLY and not twice:
+        return 1.0
+    factors = [value for value, length in watched.factors if length == d_k or not twice]
+    whole = any(abs(value / right - 1) < 0.01 for value in factors)
+    halves = sum(abs(value / right**0.5 - 1) < 0.01 for value in factors) >= 2
     return right if whole or halves else 1.0
+
+
+def _dropped(usual: Watch, training: Watch) -> Iterator[Finding]:
+    """Whether scores are 0 in training that are not in eval mode: also those of hidden words."""
+    for a, b in zip(usual.softmaxes, training.softmaxes, strict=False):
+        if a.scores.shape == b.scores.shape:
+            share = float(((b.scores == 0) & (a.scores != 0)).float().mean())
+            if share > 0.01:
+                experiment = "A softmax was watched in training and in eval mode."
+                moved = f"In training, {share:.0%} of its scores are exactly 0."
+                yield Finding("scores_dropped", experiment, moved)
+                return

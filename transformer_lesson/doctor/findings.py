@@ -73,7 +73,7 @@ class Finding:
     def sure(self) -> str:
         """How sure it is."""
         if self.level == "fault":
-            return "measured: no design that we know does this on purpose"
+            return "measured: no design of this kind that we know does this on purpose"
         return "measured, but some models do this on purpose"
 
     def __str__(self) -> str:

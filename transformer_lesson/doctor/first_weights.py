@@ -14,6 +14,7 @@ from transformer_lesson.doctor.paths import Node, Stack, stacks
 from transformer_lesson.doctor.patient import Patient, Skip
 
 LARGE, SMALL = 1.8, 0.02  # times what it reads; usual ones: 0.06 (0.02 at d = 32) to 1.4 (He's)
+FAINT = 0.1  # the root mean square of what a norm returns; usually 1
 SHARP = 2.0  # the standard deviation of a fresh model's scores; usual ones: at most 1.4
 NEARLY = 0.08  # relative
 LEAST = 64  # numbers whose deviation says something
@@ -37,6 +38,7 @@ def first_weights(patient: Patient) -> Iterator[Finding]:
         if wrong:
             moved = "It is scaled by 1/√(2 layers), and the branch's last matrix is not."
             yield Finding("wrong_matrix_scaled", experiment, moved, _name(patient, wrong.weight))
+    yield from _faint_norms(patient)
     yield from _sharp(patient)
     yield from _stuck(patient)
 
@@ -168,6 +170,20 @@ def _stuck(patient: Patient) -> Iterator[Finding]:
     if stuck:
         moved = f"{len(stuck)} are zeros, and their gradient is zeros, too."
         yield Finding("zeros_stay", "The loss was followed back to its weights.", moved, stuck[0])
+
+
+def _faint_norms(patient: Patient) -> Iterator[Finding]:
+    """Whether a norm's gains begin so small that what it returns vanishes; zeros may be meant."""
+    for call in patient.record(*patient.aside()):
+        gains = getattr(call.module, "weight", None)
+        if "norm" not in type(call.module).__name__.lower() or not torch.is_tensor(gains):
+            continue
+        size = float(call.outputs[0].float().square().mean().sqrt()) if call.outputs else 1.0
+        if gains.any() and size < FAINT:
+            moved = f"What this norm returns has a root mean square of {size:.2g}, in place of 1."
+            experiment = "The fresh model read a batch."
+            yield Finding("first_weights_small", experiment, moved, f"{call.name}.weight")
+            return
 
 
 def _sharp(patient: Patient) -> Iterator[Finding]:

@@ -14,21 +14,22 @@ from torch import Tensor
 from transformer_lesson.doctor.findings import Finding, Picture
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
 from transformer_lesson.doctor.tensors import differ, tensors_in
-from transformer_lesson.doctor.watching import LossReads
+from transformer_lesson.doctor.watching import Lookups, LossReads
 
 LEAKS = {"sees_future", "sees_next", "mask_inverted", "norm_axis", "positions_mixed"}
 LEAKS |= {"softmax_axis", "mixes_rows", "not_a_number"}
+DRAWS, ENOUGH = 40, 200  # of hidden words; places asked for, in all
 FAR = 0.25  # relative: a first loss is far from ln V from here on
 
 
-def asked(patient: Patient, *ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the loss, its logits and its gradient in them.
+def asked(patient: Patient, *ids: Tensor, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the loss, its logits and its gradient in them; the seed is for what it draws.
 
     Raises:
         Skip: no module returns logits on the way to the loss, and no cross-entropy reads any.
     """
     with torch.enable_grad(), LossReads() as reads:
-        loss, logits = _with_logits(patient, ids, retain=True)
+        loss, logits = _with_logits(patient, ids, retain=True, seed=seed)
         size = patient.said["classes"]
         read = [tensor for tensor in reads.read if size in tensor.shape]
         for tensor in read:
@@ -61,7 +62,9 @@ def live_of(gradient: Tensor) -> Tensor:
     return size > 1e-3 * size.max()
 
 
-def _with_logits(patient: Patient, ids: Ids, retain: bool) -> tuple[Tensor, list[Tensor]]:
+def _with_logits(
+    patient: Patient, ids: Ids, retain: bool, seed: int = 0
+) -> tuple[Tensor, list[Tensor]]:
     """Return the loss and what modules returned of the logits' size, the whole model's last."""
     size = patient.said.get("classes")
     if size is None:
@@ -83,7 +86,7 @@ def _with_logits(patient: Patient, ids: Ids, retain: bool) -> tuple[Tensor, list
                 return
 
     with patient.hooked(catch):
-        loss = patient.loss(*ids)
+        loss = patient.loss(*ids, seed=seed)
     return loss, [logits for _, logits in sorted(caught, key=lambda pair: pair[0])]
 
 
@@ -152,6 +155,53 @@ def _of_an_encoder(patient: Patient) -> Iterator[Finding]:
             )
             return
         yield from _visible_answers(patient, ids, live, logits)
+        yield from _of_hidden_words(patient)
+
+
+def _of_hidden_words(patient: Patient) -> Iterator[Finding]:
+    """Draw many times: what stands where a word is asked for, and is a text's end ever asked for?
+
+    BERT puts the mask there in 80 % of the cases, another word in 10, and leaves 10 as they are.
+    """
+    stands, ends, places = Counter(), 0, set()
+    special = {patient.given.start_id, patient.given.eos_id} - {None}
+    for seed in range(DRAWS):
+        if stands.total() >= ENOUGH:
+            break
+        ids, read = patient.marked()[0], []
+
+        def note(table, looked_up, rows, read=read) -> None:
+            """Note what is looked up."""
+            read.append(looked_up.detach())
+
+        with Lookups(note):
+            live = live_of(asked(patient, ids, seed=seed)[2])
+        seen = next((some for some in read if _mostly(some, ids)), None)
+        if seen is None:
+            return
+        places.add(tuple(live.nonzero().flatten().tolist()))
+        ends += sum(int((ids[live] == token).sum()) for token in special)
+        stands.update(
+            "kept" if a == b else int(a) for a, b in zip(seen[live], ids[live], strict=True)
+        )
+    total, kept = stands.total(), stands.pop("kept", 0)
+    mask, masked = next(iter(stands.most_common(1)), (None, 0))
+    random, experiment = total - kept - masked, "Again and again, words were hidden in the batch."
+    if len(places) < 5 or total < ENOUGH:  # the same places each time, or too few
+        return
+    if ends:
+        moved = f"{ends} of {total} places that are asked for are a text's start or end."
+        yield Finding("ends_are_asked_for", experiment, moved)
+    if kept > 0.03 * total and random < kept / 3:
+        moved = (
+            f"Of {total} places, {masked} hold {mask}, {kept} the word itself, {random} another."
+        )
+        yield Finding("random_words_rare", experiment, moved)
+
+
+def _mostly(read: Tensor, ids: Tensor) -> bool:
+    """Whether these are the ids, with some replaced."""
+    return read.shape == ids.shape and float((read == ids).float().mean()) > 0.5
 
 
 def _visible_answers(

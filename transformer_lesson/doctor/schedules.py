@@ -7,6 +7,7 @@ from transformer_lesson.doctor.findings import Finding, Picture
 from transformer_lesson.doctor.patient import Patient
 
 HUGE = 0.1  # for Adam, whose steps are about as large as the rate
+STEEP = 2.2  # times the next drop: a cosine's and a line's first ones are no larger
 Said = Iterator[tuple[str, str]]
 
 
@@ -28,8 +29,9 @@ def _level(rates: list[float]) -> Said:
     peak, last = max(rates), rates[-1]
     if rates.index(peak) >= 0.9 * len(rates) and rates[0] < 0.9 * peak:
         yield "schedule_never_peaks", f"At the end it still climbs, at {peak:.2g}."
-    elif min(rates) > peak * (1 - 1e-6):
-        yield "schedule_constant", f"It's {peak:.2g} throughout."
+    elif min(rates[rates.index(peak) :]) > peak * (1 - 1e-6):
+        since = f"from step {rates.index(peak)} on" if rates[0] < peak else "throughout"
+        yield "schedule_constant", f"It's {peak:.2g} {since}."
     elif last > 0.5 * peak and last < rates[-2] and not _noam(rates):
         share = f"{last / peak:.0%}"
         yield "schedule_unfinished", f"At the end it still falls, and is {share} of its peak."
@@ -49,13 +51,16 @@ def _end(rates: list[float]) -> Said:
 
 
 def _after_the_peak(rates: list[float]) -> Said:
-    """Whether it drops at once where the warm-up ends, or falls to its least and climbs again."""
+    """Whether it jumps where the warm-up ends, or falls to its least and climbs again."""
     peak = max(rates)
     top = rates.index(peak)
     drops = [a - b for a, b in zip(rates[top:], rates[top + 1 :], strict=False)][:2]
-    if len(drops) == 2 and drops[0] > max(0.01 * peak, 5 * abs(drops[1])):
+    rises = [b - a for a, b in zip(rates[:top], rates[1 : top + 1], strict=True)]
+    if len(drops) == 2 and drops[0] > max(0.01 * peak, STEEP * abs(drops[1])):
         first, then = (f"{drop / peak:.1%}" for drop in drops)
         yield "schedule_jumps", f"After step {top} it drops by {first}, then by {then}."
+    elif len(rises) > 2 and rises[-1] > max(0.2 * peak, 3 * max(rises[:-1])):
+        yield "schedule_jumps", f"At step {top} it rises by {rises[-1] / peak:.0%} of its peak."
     lowest = min(range(top, len(rates)), key=rates.__getitem__)
     climbs = [b - a for a, b in zip(rates[lowest:], rates[lowest + 1 :], strict=False)]
     if climbs and rates[-1] > rates[lowest] + 0.005 * peak and max(climbs) < 0.2 * peak:

@@ -48,6 +48,9 @@ def optimizer(patient: Patient) -> Iterator[Finding]:
         )
 
 
+MOST = 0.9  # of a weight's numbers
+
+
 class _Steps:
     """What steps find: the gradient before it is clipped, and the order of calls."""
 
@@ -60,6 +63,7 @@ class _Steps:
         self.unclipped: Tensor | None = None
         self.clipped: Tensor | None = None
         self.went_on = False  # backward, after clipping
+        self.still: set[int] = set()  # places of half-precision weights that a step left as is
 
     def gradient(self) -> Tensor:
         """Return the gradient that the weights hold now."""
@@ -146,6 +150,11 @@ def step(patient: Patient) -> Iterator[Finding]:
             torch.manual_seed(0)
             train_step(*ids)
             changed = any(not torch.equal(p, value) for p, value in weights)
+            steps.still = {
+                k
+                for k, (p, value) in enumerate(weights)
+                if p.element_size() == 2 and float((p == value).float().mean()) > MOST
+            }
             with torch.no_grad():
                 for p, value in weights:
                     p.copy_(value)
@@ -214,6 +223,8 @@ def _judge(steps: _Steps, flipped: Ids, both: tuple[Tensor, Tensor], changed: bo
         return
     if not changed and steps.rates[-1] > 0:
         yield Finding("no_update", experiment, "There is one, and no weight changed.")
+    elif steps.rates[-1] > 0:
+        yield from _rounded_away(steps, used[1])
     first, second = _mix(used[1], *both)
     residual = used[1] - second * both[1]
     left_over = (
@@ -230,10 +241,35 @@ def _judge(steps: _Steps, flipped: Ids, both: tuple[Tensor, Tensor], changed: bo
         yield Finding("zero_grad_forgotten", experiment, parts, picture=picture)
     elif first > 0.5 and _alike(used[1], both[0]) > 0.99:
         yield Finding("stale_gradient", experiment, parts, picture=picture)
+    elif _apart(steps, used[1], both[1]):
+        moved = "Each weight's is its own times another factor."
+        yield Finding("clipped_apart", experiment, moved)
     elif _alike(used[1], both[1]) < 0.9999:
         yield from _of_micro_batches(steps, flipped, used[1], both[1], experiment)
     elif second > 1.5:
         yield Finding("accumulation_not_divided", experiment, parts, picture=picture)
+
+
+def _rounded_away(steps: _Steps, used: Tensor) -> Iterator[Finding]:
+    """Whether weights in half precision have a gradient, and are too coarse for the step."""
+    gradients = used.split([p.numel() for p in steps.weights])
+    names = {id(p): name for name, p in steps.patient.model.named_parameters()}
+    for k in sorted(steps.still):
+        weight = steps.weights[k]
+        if float((gradients[k] != 0).float().mean()) > 0.5 and id(weight) in names:
+            moved = f"Its numbers are {str(weight.dtype).removeprefix('torch.')}, and stay."
+            experiment = "A step was taken, and each weight compared with before."
+            yield Finding("step_rounded_away", experiment, moved, names[id(weight)])
+            return
+
+
+def _apart(steps: _Steps, used: Tensor, own: Tensor) -> bool:
+    """Whether each weight's gradient points where it should, with a length of its own."""
+    sizes = [p.numel() for p in steps.weights]
+    pairs = [(a, b) for a, b in zip(used.split(sizes), own.split(sizes), strict=True) if b.any()]
+    factors = [float(a.norm() / b.norm()) for a, b in pairs]
+    even = max(factors, default=1.0) <= 1.05 * min(factors, default=1.0)
+    return not even and all(_alike(a, b) > 0.9999 for a, b in pairs)
 
 
 def _mix(target: Tensor, a: Tensor, b: Tensor) -> tuple[float, float]:

@@ -97,14 +97,17 @@ class Lookups(TorchFunctionMode):
 
 
 class Watch(TorchFunctionMode):
-    """Notes softmaxes, attentions, products (with the length of the summed axis) and factors."""
+    """Notes softmaxes, attentions, products (with the length of the summed axis) and factors.
+
+    Each factor comes with the length of the last axis of what it multiplies.
+    """
 
     def __init__(self):
         super().__init__()
         self.softmaxes: list[Softmax] = []
         self.attentions: list[Attention] = []
         self.products: list[tuple[Tensor, int]] = []
-        self.factors: list[float] = []
+        self.factors: list[tuple[float, int]] = []
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call the function, and note what it is."""
@@ -135,7 +138,7 @@ class Watch(TorchFunctionMode):
         if len(factors) >= 2:
             self.products.append((result, factors[-2].shape[-1]))
         if "alpha" in kwargs:
-            self.factors.append(float(kwargs["alpha"]))
+            self.factors.append((float(kwargs["alpha"]), 0))
 
     def _factor(self, name: str, args: tuple) -> None:
         numbers = [value for value in args if isinstance(value, (int, float))]
@@ -144,4 +147,6 @@ class Watch(TorchFunctionMode):
         ]
         numbers += [float(tensor) for tensor in tensors if tensor.dim() == 0]
         if numbers and numbers[0]:
-            self.factors.append(float(numbers[0]) if "mul" in name else 1 / float(numbers[0]))
+            value = float(numbers[0]) if "mul" in name else 1 / float(numbers[0])
+            length = next((tensor.shape[-1] for tensor in tensors if tensor.dim()), 0)
+            self.factors.append((value, length))

@@ -268,7 +268,7 @@ def blocks(patient: Patient) -> Iterator[Finding]:
         if at is not None:
             yield Finding(
                 code,
-                "The block's input was enlarged 30 and 60 times.",
+                "The block's input was enlarged 300 and 600 times.",
                 "Its output was the same both times.",
                 _named(at),
             )
@@ -309,7 +309,7 @@ def _enlarged(patient: Patient, module: nn.Module, texts, factor: float) -> Tens
 
 def _residual(patient: Patient, call: Call, texts, calls: list[Call]) -> str:
     """Return what is wrong with a block's residual, or ""."""
-    large, larger = (_enlarged(patient, call.module, texts, factor) for factor in (30.0, 60.0))
+    large, larger = (_enlarged(patient, call.module, texts, factor) for factor in (300.0, 600.0))
     if float((larger - large).abs().max()) >= 1e-2 * float(large.std()):
         return ""
     inputs, outputs = call.inputs[0], call.outputs[0]

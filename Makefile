@@ -38,11 +38,12 @@ from python.org, or name one that you have, as in: make lab PYTHON=python3.12"; 
 		echo "$(CURDIR)" > .venv/made-in; } || { \
 		echo >&2 "$(PYTHON) could not make .venv: on Debian or Ubuntu install python3-venv and try again; \
 elsewhere look at the error above, or name another Python, as in: make lab PYTHON=python3.12"; exit 1; }
-	@echo "Installing the course into .venv: may take minutes and 2 GB at first."
+	@echo "Installing the course into .venv: it may take minutes, and fetches 1.5 GB at first."
 	@PATH="$$PATH:.venv/bin"; command -v uv >/dev/null || \
 		.venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint requirements.txt uv; \
-	uv pip install --python .venv/bin/python --torch-backend auto -r $< -e . || \
-		.venv/bin/python -m pip install --disable-pip-version-check -r $< -e . || { \
+	uv pip install --python .venv/bin/python --torch-backend auto -r $< -e . || { \
+		echo "uv could not, for the reason above: pip goes on."; \
+		.venv/bin/python -m pip install --disable-pip-version-check -r $< -e .; } || { \
 		echo >&2 "The packages could not be installed: look at the last lines above (no network, a full disk \
 and a system for which PyTorch has no packages are the usual reasons), then run this again."; exit 1; }
 	@.venv/bin/python -c "import matplotlib.font_manager" # lists the fonts, once

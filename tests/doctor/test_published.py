@@ -59,10 +59,15 @@ def test_a_published_fault_is_named_first_or_second(host, name, examined):
         ("maskedlm", None),
         ("hfloop", "attention_dropout_off_forever"),
         ("einsum_nmt", "cross_attention_sees_padding"),
+        ("einsum_nmt", "dropout_before_softmax"),
+        ("meridian_lm", "query_scaled_twice"),
+        ("recensement", "hasard_recouvert"),
+        ("recensement", "signes_speciaux_a_deviner"),
+        ("ta_piglatin", "one_rate_for_all_places"),
     ],
 )
 def test_what_a_blind_set_taught_is_kept(host, name, examined):
-    """Logits by token and text, a shortened source, branches left out, one dropout of several."""
+    """Logits by token and text, branches left out, scores dropped, words hidden unevenly, ..."""
     said = examined(host, name and changes(host)[name]).codes
     assert said[:1] == changes(host)[name]["called"][:1] if name else said == []
 

@@ -10,6 +10,7 @@ from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import Call, Patient
 from transformer_lesson.doctor.tensors import differ, logits_of, noise_like, tensors_in
 
+FEW = 4  # norms of a layer, say
 MATRICES = ("Linear", "Conv1D", "NonDynamicallyQuantizableLinear")
 
 
@@ -112,19 +113,20 @@ def _unused_rows(patient: Patient) -> Iterator[Finding]:
 
 
 def _unused_layers(patient: Patient) -> Iterator[Finding]:
-    """Of a tensor that holds a matrix for each layer, those that get no gradient.
+    """Of a tensor that holds a matrix or a few vectors for each layer, those without a gradient.
 
     Experts are left out: a text needs not all of them.
     """
     for name, p in patient.model.named_parameters():
         if p.dim() < 3 or p.grad is None or "expert" in name.lower():
             continue
-        empty = ~p.grad.flatten(1).any(1)
+        few_vectors = p.dim() == 3 and p.shape[1] <= FEW
+        empty = ~(p.grad.flatten(0, 1) if few_vectors else p.grad.flatten(1)).any(1)
         if bool(empty.any()) and not bool(empty.all()):
             yield Finding(
                 "unused_rows",
                 "The loss was followed back to its weights.",
-                f"{int(empty.sum())} of {len(empty)} matrices get no gradient.",
+                f"{int(empty.sum())} of {len(empty)} parts get no gradient.",
                 name,
             )
             return

@@ -17,7 +17,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
     "02/b197adc9": [("distance", 19)],
     "02/counted-playground": [("First position", 4), "the child sleeps ."],
     "03/query-plane": [["query at", *["Shift+ArrowRight"] * 38, *["Shift+ArrowDown"] * 30]],
-    "03/film": [("Step", 3)],
+    "03/film": [("Step", 14)],
     "03/1745176f": ["left", ("causal mask", False)],
     "04/two-facts": [["query at", *["Shift+ArrowRight"] * 10, *["Shift+ArrowUp"] * 28]],
     "04/board": [

@@ -52,8 +52,8 @@ STORIES = [[True, False], [True, True, True], [False, True]]
 TOLD = [  # what makes a drawing, and what it says
     (language.scaling, ({20_000: 3.0, 80_000: 2.5}, (2**18, 2.2), CURVES),
      "no floor predicts 2.10 for 262,144. a floor predicts 2.00 for"),
-    (circuits.weight_by_query, (BY_QUERY, (3, 4)), "head 0.0: queries 1 to 2 0.80, queries 3 to 4",
-     "head 0.1: queries 1 to 2 0.50, queries 3 to 4, where notes are needed, 0.00"),
+    (circuits.weight_by_query, (BY_QUERY, (3, 4), {"copy": (2, 4)}), "head 0.0: queries 1 to 2 0.8",
+     "head 0.1: queries 1 to 2 0.50, queries 3 to 4, where notes are needed, 0.00", "copy: 2 to 4"),
     (circuits.kernels, (KERNELS,), "one: distance 0 0.70, distance 1 0.20",
      "two: distance 0 0.10, distance 1 0.80"),
     (circuits.token_tables, (TABLES,), "head: own token -2.0, others +0.5",

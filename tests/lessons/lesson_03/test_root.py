@@ -37,4 +37,4 @@ def test_every_run_learns_with_the_root_and_none_without(switches, learned, less
     shares = [
         lesson["share_right"](lesson["trained"](seed, d_k=256, **switches)) for seed in range(3)
     ]
-    assert tuple(share >= 0.95 for share in shares) == learned, shares
+    assert tuple(share >= 0.97 for share in shares) == learned, shares

@@ -132,11 +132,11 @@ def _not_torn(answer, inputs: tuple, places: Tensor, looks: str) -> str | None:
     returns={"found": "article", "looks": ""},
     invariants=(_not_torn, _at_a_noun, _at_its_own),
     hints=(
-        "Two wishes in one query: a column of the matrices in which articles meet nouns, and two "
-        "columns in which the turned hand of one place meets the hands of all others.",
-        "`W_K[5:, 1:] = torch.eye(2)`: every word is found by its own hand. In `W_Q[5:, 1:]` the "
-        "hand is turned ahead, by `R`: of all nouns, the one nearest to that place is to win.",
-        "`W_Q[0, 0] = 40`, `W_K[1, 0] = 1` and `W_Q[5:, 1:] = 20 * R`. Small numbers "
+        "A score is a sum over the columns. In column 0 an article's query meets a noun's key. In "
+        "columns 1 and 2 the query's hand, turned ahead, meets the hand of each key.",
+        "`W_Q[0, 0]` is how strongly an article asks for a noun. `W_Q[5:, 1:]`, 2 by 2, turns its "
+        "hand: of all nouns, the one nearest to the place that the hand points to wins.",
+        "`W_Q[0, 0] = 40` and `W_Q[5:, 1:] = 20 * R`, then `return W_Q, W_K`. Small numbers "
         "point the right way, but softmax needs large ones.",
     ),
 )

@@ -11,7 +11,7 @@ def attention_scores(Q, K):
 
 
 def scaled_dot_product_attention(Q, K, V, mask=None):
-    """Return softmax(Q K^T / sqrt(d_head)) V and the weights; zeros where every key is hidden."""
+    """Return softmax(Q K^T / sqrt(d_k)) V and the weights; zeros where every key is hidden."""
     scores = Q @ K.transpose(-2, -1) / math.sqrt(Q.size(-1))  # (..., query, key)
     if mask is None:
         weights = scores.softmax(dim=-1)

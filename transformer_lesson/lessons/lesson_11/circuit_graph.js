@@ -36,7 +36,7 @@ function drawCircuit({ cut, costs }, page, { model }) {
   const [edges, rows, averaged] = ["edges", "rows", "averaged"].map((name) => page.model.get(name));
   const own = page.model.get("circuit"), outside = own.length ? othersCut(edges, own) : [];
   page.study ??= { circuit: circuitOf(model, edges), edges, averaged, outside, results: new Map(),
-    rows: rows.map((row) => ({ ...row, known: new Map() })) };
+    chance: guessedAmongTheRows(rows), rows: rows.map((row) => ({ ...row, known: new Map() })) };
   remembered(page, "cases", [cut, costs], () => inPieces(page, readCuts(page.study, cut, costs)));
   const look = lookOfCuts(page.study, cut, costs);
   const { svg, width } = page, plan = circuitPlan(look, width);
@@ -47,6 +47,10 @@ function drawCircuit({ cut, costs }, page, { model }) {
     end: width - 2 });
   return { ...circuitFacts(look, page), height: Math.max(end, plan.high + 4) };
 }
+
+// The share that is right by guessing among the tokens that a row has.
+const guessedAmongTheRows = (rows) =>
+  rows.reduce((sum, { ids }) => sum + 1 / new Set(ids).size / rows.length, 0);
 
 // Cases: which edges are cut, and how much is right without them
 
@@ -125,7 +129,7 @@ function lookOfCuts(study, cut, costs) {
     return { edge, sender, receiver, gone, then, name: edgeName(edge) };
   });
   return { edges: looks, cut, costs, all, now, heads: [...circuit.heads.keys()],
-    chance: 1 / circuit.model.config.vocab_size, beside, left: result(beside),
+    chance: study.chance, beside, left: result(beside),
     alone: result(othersCut(edges, beside)) };
 }
 
@@ -267,7 +271,7 @@ function circuitFacts(look, page) {
   const chances = `By chance ${(100 * chance).toFixed(1)} % would be.`;
   const next = nextWords(look, page);
   if (!cut.length) {
-    const said = "Each dot is an edge: what stands above it sends, what stands to its right " +
+    const said = "Each dot is an edge: the part above it sends, the part to its right " +
       `reads. ${now.right} of ${now.count} labels are right. ${chances}${next}`;
     return { title: `All ${n} edges: ${rightAndLoss(now)}`, said };
   }

@@ -11,7 +11,10 @@ STYLES = ("-", "--", "-.", ":")
 
 
 def weight_by_query(
-    title: str, heads: Mapping[str, Sequence[float]], needed: tuple[int, int]
+    title: str,
+    heads: Mapping[str, Sequence[float]],
+    needed: tuple[int, int],
+    parts: Mapping[str, tuple[int, int]] | None = None,
 ) -> Figure:
     """Return a figure of each head's weight on the token before, query by query.
 
@@ -19,6 +22,7 @@ def weight_by_query(
         title: the claim that the figure supports.
         heads: by name, one weight for each query from 1 on.
         needed: the first and the last query whose note another head needs.
+        parts: of the sequence, by name: the first and the last position of each.
     """
     alt_parts, picture, axes = [], *figure(title, "", 8.0, 2.8)
     first, last = needed
@@ -33,7 +37,13 @@ def weight_by_query(
     axes.axvspan(first - 0.5, last + 0.5, color=COLORS[2], alpha=0.15, lw=0)
     middle = (first + last) / 2
     axes.text(middle, 0.97, "notes are\nneeded here", color=COLORS[2], ha="center", va="top")
-    axes.set(xlabel="position", ylabel="weight on the token before", ylim=(0, 1.05))
+    for name, (start, end) in (parts or {}).items():
+        axes.plot((start - 0.4, end + 0.4), (1.1, 1.1), color="gray", lw=1.2)
+        labeled = f"{printable(name)}\n{start} to {end}"
+        axes.text((start + end) / 2, 1.15, labeled, color="gray", ha="center", fontsize=9)
+        alt_parts.append(f"{name}: {start} to {end}")
+    axes.set(xlabel="position", ylabel="weight on the token before", yticks=(0, 0.25, 0.5, 0.75, 1))
+    axes.set_ylim(0, 1.5 if parts else 1.05)
     axes.legend(frameon=False, loc="lower left")
     picture.subplots_adjust(bottom=0.18)
     picture.alt = f"{printable('. '.join(alt_parts))}."

@@ -100,12 +100,11 @@ def by_first_position(
     firsts: Sequence[int],
     others: Mapping[str, Sequence[Sequence[float]]],
     trained: Mapping[str, tuple[int, int]],
-    turns: Mapping[str, Sequence[float]],
 ) -> Figure:
     """Return a panel for each model: accuracy by the position of the first word.
 
     A thick line is one training, dots are others; where the model was trained the ground is shaded.
-    A dashed line is guessing, one half. Ticks at the top are full turns of a hand.
+    A dashed line is guessing, one half.
 
     Args:
         title: the claim that the figure supports.
@@ -114,7 +113,6 @@ def by_first_position(
         firsts: the positions of the dots.
         others: accuracies there of each further training, by model.
         trained: the first and last position in training, by model.
-        turns: where to mark the fastest hand's full turns, by model.
     """
     picture, panels = figure(title, alt, width=9.0, height=3.5, columns=len(curves))
     gray = "#566372"
@@ -126,16 +124,11 @@ def by_first_position(
         axes.plot(range(len(curve)), curve, color=color, linewidth=2)
         for values in others[name]:
             axes.plot(firsts, values, "o", color=color, markersize=4, alpha=0.5, mew=0)
-        if name in turns:
-            axes.vlines(turns[name], 0.93, 1.0, color=gray, linewidth=1)
-            axes.text(
-                80, 1.03, "full turns of the fastest hand", color=gray, fontsize=9, ha="right"
-            )
         axes.set(ylim=(0, 1.02), xlabel="position of the first word")
-        axes.set_title(name, fontsize=10, pad=18)
+        axes.set_title(name, fontsize=10)
     panels[0].set_ylabel("share right")
     note = "line: one run; dots: two more; 95 % intervals: ± 0.07 at most"
     picture.text(0.98, 0.02, note, color=gray, fontsize=9, ha="right")
     panels[-1].text(80, 0.44, "guessing", color=gray, fontsize=9, ha="right")
-    picture.subplots_adjust(0.08, 0.21, 0.98, 0.78, wspace=0.15)
+    picture.subplots_adjust(0.08, 0.21, 0.98, 0.82, wspace=0.15)
     return picture

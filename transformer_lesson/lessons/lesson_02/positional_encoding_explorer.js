@@ -228,8 +228,10 @@ function drawByPosition(group, { chosen, state }, { left, top, width, height }, 
     cx: x(p), cy: y(number), r: color[p] ? 6 : 3, fill: color[p] ?? "var(--soft)",
     ...choosable(curve.tell(number, p), p === position || p === other, () => curve.choose(p),
       curve.link(p)) }), (_, p) => p);
-  put.label(group, "names", [...new Set([position, other])], (p, i) =>
-    [String(p), x(p) + (i ? 2 : -2), top + height + 16, i ? "number strong" : "number strong end"]);
+  const close = Math.abs(x(other) - x(position)) < 24, sides = ["end", ""];
+  put.label(group, "names", [...new Set([position, other])], (p, i) => [
+    String(p), x(p) + (close ? 4 * i - 2 : 0), top + height + 16,
+    `number strong ${close ? sides[i] : "middle"}`]);
   const free = [left + width, left, left + width / 2] // away from the chosen positions' numbers
     .find((at) => [position, other].every((p) => Math.abs(x(p) - at) > 90));
   put.text(group, "axis", free === undefined ? [] : ["position →"], (text) =>

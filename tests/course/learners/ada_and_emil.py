@@ -256,9 +256,11 @@ def loss_gradient(logits, labels, smoothing, pad_id):
     return real * (p - smoothing / logits.size(-1)) / real.sum()
 
 
-# %% 08 projection_gradient
-def projection_gradient(H, W_L, G):
-    return G @ W_L.T, torch.tensordot(H, G, dims=([0, 1], [0, 1]))
+# %% 08 adam_step
+def adam_step(w, g, m, v, t, rate):
+    m, v = torch.lerp(g, m, 0.9), torch.lerp(g.square(), v, 0.98)
+    root = (v / (1 - 0.98**t)).sqrt() + 1e-9
+    return torch.addcdiv(w, m, root, value=-rate / (1 - 0.9**t)), m, v
 
 
 # %% 08 softmax_gradient

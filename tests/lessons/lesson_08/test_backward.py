@@ -1,4 +1,4 @@
-"""The gradients by hand are autograd's."""
+"""The gradients by hand are autograd's, the step by hand is PyTorch's."""
 
 import math
 
@@ -46,3 +46,14 @@ def test_back_through_a_head(masked):
 
     expected = by_autograd(lambda Q, K, V: weights_of(Q, K) @ V, (Q, K, V), G)
     assert_same(backward.head_gradient(Q, K, V, weights_of(Q, K), G), expected)
+
+
+def test_a_step_is_pytorchs():
+    weight = normal(3, 5).requires_grad_()
+    optimizer = torch.optim.Adam([weight], lr=0.1, betas=(0.9, 0.98), eps=1e-9)
+    w, m, v = weight.detach().clone(), torch.zeros(3, 5), torch.zeros(3, 5)
+    for t, size in enumerate((1.0, 0.001, 1000.0, 0.0), 1):
+        weight.grad = size * normal(3, 5)
+        optimizer.step()
+        w, m, v = backward.adam_step(w, weight.grad, m.double(), v.double(), t, 0.1)
+        torch.testing.assert_close(w, weight.detach())

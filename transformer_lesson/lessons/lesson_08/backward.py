@@ -1,7 +1,8 @@
-"""Back through the last layers by hand: from a result's gradient to those of what it is made of.
+"""Back through the last layers by hand, and a step of Adam.
 
-`training.loss.loss_gradient` begins. Each function here takes the gradient G of a result, and
-returns the gradients of the arguments. The tests compare them with autograd's.
+`training.loss.loss_gradient` begins. Each gradient function takes the gradient G of a result, and
+returns the gradients of the arguments; the tests compare them with autograd's. `adam_step` then
+moves the weights; the tests compare it with PyTorch's Adam.
 """
 
 import math
@@ -57,3 +58,27 @@ def head_gradient(
     of_V = weights.mT @ G
     of_scores = softmax_gradient(weights, G @ V.mT) / math.sqrt(Q.size(-1))
     return of_scores @ K, of_scores.mT @ Q, of_V
+
+
+def adam_step(
+    w: Float[Tensor, "*axes"],
+    g: Float[Tensor, "*axes"],
+    m: Float[Tensor, "*axes"],
+    v: Float[Tensor, "*axes"],
+    t: int,
+    rate: float,
+) -> tuple[Float[Tensor, "*axes"], Float[Tensor, "*axes"], Float[Tensor, "*axes"]]:
+    """Return weights and Adam's two means after a step, with the paper's betas and epsilon.
+
+    Args:
+        w: the weights.
+        g: their gradient in this step.
+        m, v: the running means of g and of its square, both 0 before the first step.
+        t: the step's number, from 1.
+        rate: the learning rate of this step.
+
+    Source: Kingma and Ba, "Adam" (2014), algorithm 1.
+    """
+    m, v = 0.9 * m + 0.1 * g, 0.98 * v + 0.02 * g * g
+    m_hat, v_hat = m / (1 - 0.9**t), v / (1 - 0.98**t)  # as if no mean had started at 0
+    return w - rate * m_hat / (v_hat.sqrt() + 1e-9), m, v

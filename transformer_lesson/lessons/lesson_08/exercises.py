@@ -1,9 +1,9 @@
-"""Lesson 08: gradients without autograd, from the loss back through one head."""
+"""Lesson 08: gradients without autograd, from the loss back through one head; a step of Adam."""
 
 import math
 
 import torch.nn.functional as F
-from torch import Tensor, linalg
+from torch import Tensor
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
@@ -125,46 +125,69 @@ def _rows(draw: Draw, *axes: str) -> list[Tensor]:
     return [one.double().mT.contiguous().mT for one in tensors] if draw.number == 4 else tensors
 
 
-def _projection_inputs(draw: Draw) -> tuple:
-    H, G = _rows(draw, "batch n d_model", "batch n vocab_size")
-    return H, draw.normal("d_model vocab_size").to(H.dtype), G
+def _step_inputs(draw: Draw) -> tuple:
+    """First steps, from means of 0, and later ones; gradients that are tiny or 0."""
+    w, g, m = (draw.normal("row column") for _ in range(3))
+    v = draw.positive("row column")
+    t = draw.one_of((1, 2, 7, 1, 60))
+    if t == 1:
+        m, v = 0 * m, 0 * v
+    if draw.number == 3:
+        g = 1e-5 * g
+        g.view(-1)[::2] = 0.0
+    if draw.number == 4:
+        w, g, m, v = (one.double().mT.contiguous().mT for one in (w, g, m, v))
+    return w, g, m, v, t, draw.one_of((0.1, 0.5, 0.01, 1.0, 0.2))
 
 
 @exercise(
-    reference="transformer_lesson.lessons.lesson_08.backward:projection_gradient",
-    make_inputs=_projection_inputs,
-    returns={"of_H": "batch n d_model", "of_W": "d_model vocab_size"},
+    reference="transformer_lesson.lessons.lesson_08.backward:adam_step",
+    make_inputs=_step_inputs,
+    returns={"w": "row column", "m": "row column", "v": "row column"},
     hints=(
-        "At one position, `L = H @ W_L` is a sum: number i of H times row i of W_L. If number i "
-        "grows by a little, which logits move, and how fast?",
-        "So number i of H gets the dot product of G with row i: `G @ W_L.mT`. Entry (i, v) of W_L "
-        "touches only logit v, and moves it by number i of H.",
-        "`H.flatten(0, 1)` has a row for each position of the batch. W_L serves all of them, so "
-        "its gradient is a sum over these rows: a matrix product.",
+        "First the new means: `0.9 * m + 0.1 * g`, and v in the same way, of `g * g`. Then ask "
+        "what m is after one step, after two, after t, if g is the same in all of them.",
+        "After one step m is 0.1 g, after two 0.1 g + 0.9 · 0.1 g = 0.19 g, after t it is "
+        "(1 - 0.9^t) g. So which number do you divide m by, and which one v?",
+        "`m_hat = m / (1 - 0.9**t)`, `v_hat = v / (1 - 0.98**t)`, and w goes down by "
+        "`rate * m_hat / (v_hat.sqrt() + 1e-9)`. The m and v that you return have no hats.",
     ),
 )
-def projection_gradient(H, W_L, G):
-    """Return the gradients of H and of W_L, where L = H W_L and G is that of L."""
-    rows, of_rows = H.flatten(0, 1), G.flatten(0, 1)
-    of_W = choose(
-        rows.mT @ of_rows,
-        batch_kept=H.mT @ G,
-        batch_mean=(H.mT @ G).mean(0),
-        mean_again=rows.mT @ of_rows / len(rows),
-        sums_apart=rows.sum(0)[:, None] * of_rows.sum(0),
-        stepped=W_L - rows.mT @ of_rows,
-        sentences_added_up=H.sum(0).mT @ G.sum(0),
-        reshaped=rows.reshape(len(W_L), -1) @ of_rows,
-        last_position_alone=H[:, -1].mT @ G[:, -1],
+def adam_step(w, g, m, v, t, rate):
+    """Return w, m and v after step t of Adam."""
+    beta = choose(0.98, one_beta=0.9)
+    new_m, new_v = _mean(m, g, 0.9), _mean(v, choose(g * g, not_squared=g), beta)
+    of_m, of_v = choose((new_m, new_v), old_means=(m, v))
+    m_hat = _corrected(of_m, 0.9, t)
+    v_hat = choose(_corrected(of_v, beta, t), only_m_corrected=of_v)
+    root = choose(
+        v_hat.sqrt() + 1e-9,
+        without_epsilon=v_hat.sqrt(),
+        epsilon_inside=(v_hat + 1e-9).sqrt(),
+        no_root=v_hat + 1e-9,
     )
-    of_W = choose(of_W, turned=of_W.mT)
-    back = choose(G, logits_for_gradient=H @ W_L)
-    of_H = choose(
-        back @ W_L.mT,
-        summed_over_positions=(back @ W_L.mT).sum(1),
-        inverse=back @ linalg.pinv(W_L),
+    move = rate * choose(m_hat, gradient_alone=g) / root
+    new_w = choose(w - move, uphill=w + move, move_alone=move)
+    return choose((new_w, new_m, new_v), hats_kept=(new_w, m_hat, v_hat))
+
+
+def _mean(old, new, beta):
+    """Return a running mean."""
+    return choose(
+        beta * old + (1 - beta) * new,
+        shares_exchanged=(1 - beta) * old + beta * new,
+        added_whole=beta * old + new,
     )
-    return choose((of_H, of_W), order_exchanged=(of_W, of_H))
+
+
+def _corrected(mean, beta, t):
+    """Return a running mean without the pull of its start at 0."""
+    return mean / choose(
+        1 - beta**t,
+        uncorrected=1.0,
+        first_step_always=1 - beta,
+        counted_from_0=1 - beta ** (t + 1),
+    )
 
 
 @breaks("a gradient that does not sum to 0")

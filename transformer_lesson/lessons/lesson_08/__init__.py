@@ -1,7 +1,7 @@
 """Lesson 08, Training: what only this lesson uses.
 
-- `exercises.py`: `loss_gradient`, `adam_step`; behind the lesson `softmax_gradient`,
-  `layer_norm_gradient`, `head_gradient`
+- `exercises.py`: `loss_gradient`, `adam_step`; behind the lesson `projection_gradient`,
+  `softmax_gradient`, `layer_norm_gradient`, `head_gradient`
 - `words.toml`: what `check` says about each wrong turn
 - `questions.toml`: the predictions
 - `backward.py`: the gradients from W_L back through one head, and a step of Adam

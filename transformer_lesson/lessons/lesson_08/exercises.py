@@ -3,7 +3,7 @@
 import math
 
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, linalg
 
 from transformer_lesson.exercises.engine.choosing import choose
 from transformer_lesson.exercises.engine.specification import Draw, breaks, exercise
@@ -188,6 +188,48 @@ def _corrected(mean, beta, t):
         first_step_always=1 - beta,
         counted_from_0=1 - beta ** (t + 1),
     )
+
+
+def _projection_inputs(draw: Draw) -> tuple:
+    H, G = _rows(draw, "batch n d_model", "batch n vocab_size")
+    return H, draw.normal("d_model vocab_size").to(H.dtype), G
+
+
+@exercise(
+    reference="transformer_lesson.lessons.lesson_08.backward:projection_gradient",
+    make_inputs=_projection_inputs,
+    returns={"of_H": "batch n d_model", "of_W": "d_model vocab_size"},
+    hints=(
+        "At one position, `L = H @ W_L` is a sum: number i of H times row i of W_L. If number i "
+        "grows by a little, which logits move, and how fast?",
+        "So number i of H gets the dot product of G with row i: `G @ W_L.mT`. Entry (i, v) of W_L "
+        "touches only logit v, and moves it by number i of H.",
+        "`H.flatten(0, 1)` has a row for each position of the batch. W_L serves all of them, so "
+        "its gradient is a sum over these rows: a matrix product.",
+    ),
+)
+def projection_gradient(H, W_L, G):
+    """Return the gradients of H and of W_L, where L = H W_L and G is that of L."""
+    rows, of_rows = H.flatten(0, 1), G.flatten(0, 1)
+    of_W = choose(
+        rows.mT @ of_rows,
+        batch_kept=H.mT @ G,
+        batch_mean=(H.mT @ G).mean(0),
+        mean_again=rows.mT @ of_rows / len(rows),
+        sums_apart=rows.sum(0)[:, None] * of_rows.sum(0),
+        stepped=W_L - rows.mT @ of_rows,
+        sentences_added_up=H.sum(0).mT @ G.sum(0),
+        reshaped=rows.reshape(len(W_L), -1) @ of_rows,
+        last_position_alone=H[:, -1].mT @ G[:, -1],
+    )
+    of_W = choose(of_W, turned=of_W.mT)
+    back = choose(G, logits_for_gradient=H @ W_L)
+    of_H = choose(
+        back @ W_L.mT,
+        summed_over_positions=(back @ W_L.mT).sum(1),
+        inverse=back @ linalg.pinv(W_L),
+    )
+    return choose((of_H, of_W), order_exchanged=(of_W, of_H))
 
 
 @breaks("a gradient that does not sum to 0")

@@ -1,6 +1,6 @@
 """What is stored about heads and blocks, and how a mean is put in their place."""
 
-from statistics import fmean
+from statistics import fmean, variance
 
 import pytest
 import torch
@@ -93,6 +93,20 @@ def test_what_the_lesson_claims_of_single_heads_holds_for_what_is_stored():
     assert [part for _, part in fresh[:2]] == [Part(23, 4), Part(29, 1)]
     assert not [P for P, _ in fresh if P < fmean(stored[None].fresh) / 2]
     assert removal.mean_change(Part(23, 4), "fresh")[2] < -0.1
+
+
+@pytest.mark.parametrize(("head", "less"), [(Part(23, 4), True), (Part(29, 1), False)])
+def test_the_two_tens_of_countries_differ_by_more_than_their_noise(head, less):
+    stored = removal.stored()
+    first, fresh = (
+        [b - a for a, b in zip(*(getattr(stored[key], name) for key in (None, head)), strict=True)]
+        for name in ("capital", "fresh")
+    )
+    difference, low, high = removal.fresh_minus_first(head)
+    assert difference == pytest.approx(fmean(fresh) - fmean(first))
+    error = ((variance(first) + variance(fresh)) / 10) ** 0.5
+    assert high - difference == pytest.approx(2.262 * error) == difference - low
+    assert low > 0 if less else high < 0
 
 
 def test_what_copying_needs_holds_on_sequences_that_picked_no_head():

@@ -65,7 +65,7 @@ def block_of_bytes(title: str, block) -> Figure:
         f"the next two its smallest number, the other 16 two steps each. Byte 4, {byte}, is "
         f"{upper:04b} {lower:04b} in bits. Its lower half, {lower}, is the step of number 0, its "
         f"upper half, {upper}, the step of number 16. So number 0 is {scale:.3f} times {lower}, "
-        f"plus {smallest:.3f}: {scale * lower + smallest:.3f}."
+        f"plus {smallest:.3f}: about {scale * lower + smallest:.2f}."
     )
     picture, axes = figure(title, alt, width=9.0, height=3.0)
     axes.set(xlim=(-0.3, 32.3), ylim=(-0.9, 5.7))
@@ -86,8 +86,8 @@ def block_of_bytes(title: str, block) -> Figure:
         _box(axes, (x, 2), 2.4, color, f"{step:04b}")
         _box(axes, (number, 0), 1, color, str(number))
     sign, size = ("−" if smallest < 0 else "+"), f"{abs(smallest):.3f}"
-    number = f"{scale * lower + smallest:.3f}".replace(*minus)
-    sum_ = f"step {lower}: {scale:.3f} · {lower} {sign} {size} = {number}"
+    number = f"{scale * lower + smallest:.2f}".replace(*minus)
+    sum_ = f"step {lower}: {scale:.3f} · {lower} {sign} {size} ≈ {number}"
     axes.text(0, -0.45, sum_, fontsize=9, color=INK)
     axes.text(16.5, -0.45, f"step {upper}", ha="center", fontsize=9, color=INK)
     for x, edge in ((6.4, 5.2), (8.0, 10.0)):

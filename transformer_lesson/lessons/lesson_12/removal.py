@@ -7,6 +7,7 @@ away what it says about this text, and leaves what it always says.
 `measure_removal.py` made them.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -342,3 +343,17 @@ def mean_change(part: Part, name: str) -> tuple[float, float, float]:
     """
     before, after = (getattr(stored()[key], name) for key in (None, part))
     return student([b - a for a, b in zip(before, after, strict=True)])
+
+
+def fresh_minus_first(part: Part) -> tuple[float, float, float]:
+    """Return how a change of P(capital) differs between `FRESH` and `CAPITALS`, with an interval.
+
+    Formula: the difference of two means of n differences each, ± t sqrt((s₁² + s₂²) / n), with t
+    of n - 1 degrees of freedom: at least as wide as Welch's.
+
+    Args:
+        part: that is replaced, in a block from `FRESH_FROM` on.
+    """
+    (first, low_1, _), (fresh, low_2, _) = (mean_change(part, x) for x in ("capital", "fresh"))
+    half = math.hypot(first - low_1, fresh - low_2)
+    return fresh - first, fresh - first - half, fresh - first + half

@@ -18,7 +18,10 @@ STYLES = ("-", "--", "-.", ":")
 
 
 def differences(
-    title: str, found: Mapping[str, Sequence[float]], beside: str = "the row above"
+    title: str,
+    found: Mapping[str, Sequence[float]],
+    beside: str = "the row above",
+    unclear: str = "inside the noise",
 ) -> Figure:
     """Return a figure with a row per change: each seed's difference in loss, and the verdict.
 
@@ -26,15 +29,18 @@ def differences(
         title: the claim that the figure supports.
         found: by change, the difference in loss of each seed.
         beside: what each change is compared with.
+        unclear: what to call a difference that doesn't count.
     """
+    colors = {**FOUND, unclear: FOUND["inside the noise"]}
     verdicts = {name: verdict(values) for name, values in found.items()}
+    verdicts = {name: said if "loss" in said else unclear for name, said in verdicts.items()}
     details = [
         f"{name}: mean {fmean(values):+.3f}, {verdicts[name]}" for name, values in found.items()
     ]
     picture, axes = figure(title, f"{'. '.join(details)}.", 8.2, 0.9 + 0.32 * len(found))
     picture.subplots_adjust(left=0.31, right=0.83, bottom=0.6 / picture.get_figheight())
     for row, (name, values) in enumerate(found.items()):
-        color = FOUND[verdicts[name]]
+        color = colors[verdicts[name]]
         axes.plot([min(values), max(values)], [row, row], color=color, lw=5, alpha=0.25)
         axes.plot(values, [row] * len(values), "o", color=color, ms=5, alpha=0.8)
         axes.plot([fmean(values)], [row], "|", color="black", ms=14)

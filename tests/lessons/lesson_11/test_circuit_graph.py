@@ -90,6 +90,7 @@ def test_an_edge_is_cut_by_click_or_by_key_and_maps_show_what_changes(show):
     maps = '[...root.querySelectorAll("svg path.still")].map(path => path.getAttribute("d"))'
     model, batch = small()
     page = show(CircuitGraph(model, batch))
+    assert "By chance 20.0 % would be." in page.said  # a row has 5 of the 48 tokens
     whole = page.read(maps)
     for receiver in ("logits", "0.0.k"):  # no head reads the logits
         page.set(cut=[["embedding", receiver]])

@@ -71,20 +71,3 @@ def test_runs_on_a_law_are_missed_by_nothing():
     assert misfit_at(0.4, 0.3, N, D, 1.5 + 40 / N**0.4 + 90 / D**0.3) < 1e-9
     with pytest.raises(ValueError, match="no weights or no tokens"):
         misfit_at(0.4, 0.3, 0 * N, D, D)
-
-
-def test_many_fits_at_once_find_the_exponents_of_one_by_one():
-    runs, exponents = experiment.stored().grid, [0.2, 0.3, 0.5, 1.0]
-    counts = experiment.drawn_counts(len(runs), 6, seed=3)
-    assert counts.shape == (6, 48) and torch.all(counts.sum(dim=1) == 48)
-    losses = torch.tensor([run.loss for run in runs], dtype=torch.float64)
-    losses = torch.stack([losses, losses + 0.02 * torch.sin(torch.arange(48.0))]).repeat(3, 1)
-    at_once = experiment.closest_exponents(runs, losses, counts, exponents)
-    for found, of_fit, count in zip(at_once, losses, counts, strict=True):
-        drawn = [
-            run._replace(loss=float(loss))
-            for run, loss, n in zip(runs, of_fit, count, strict=True)
-            for _ in range(int(n))
-        ]
-        columns = ([getattr(run, name) for run in drawn] for name in ("size", "tokens", "loss"))
-        assert found == fit_scaling_law(*columns, exponents)[3:]

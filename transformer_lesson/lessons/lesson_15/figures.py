@@ -12,14 +12,10 @@ from transformer_lesson.training.scaling import ScalingLaw
 
 Point = tuple[float, float, str]
 """Operations per byte, operations per second, and a label."""
-RIGHT, BELOW, ABOVE = (9, 0, "left"), (0, -19, "center"), (0, 8, "center")
-HIGHER, LOWER = (-9, 4, "right"), (-9, -4, "right")  # left of two marks, one just above the other
+BELOW, ABOVE = (0, -19, "center"), (0, 8, "center")
 LOOKS = {  # one mark for each thing, in every drawing: its style, and where its labels are, in turn
     "feed_forward": ({"marker": "o", "color": COLORS[0]}, [BELOW]),
-    "feed_forward again": ({"marker": "o", "color": COLORS[0]}, [HIGHER, RIGHT]),
     "from a cache": ({"marker": "o", "color": COLORS[0], "mfc": "none"}, [ABOVE]),
-    "attention": ({"marker": "s", "color": COLORS[2], "mfc": "none"}, [LOWER, RIGHT]),
-    "by count": ({"marker": "x", "color": COLORS[2]}, [ABOVE]),
 }
 
 
@@ -111,7 +107,7 @@ def exponents_compared(
     _finish_near(near)
     far.set(ylim=(0.4, None), xticks=[1e4, 1e6, 1e8, 1e10])
     far.xaxis.set_minor_locator(NullLocator())
-    far.set_title(f"far beyond, still {tokens:,} characters (E: endless text)", fontsize=9)
+    far.set_title(f"far beyond, still {tokens:,} characters (E: the floor)", fontsize=9)
     return drawing
 
 

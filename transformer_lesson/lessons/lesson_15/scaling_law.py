@@ -7,12 +7,10 @@ in the middle of a longer run would be higher, because the rate has not fallen y
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from transformer_lesson.caching import copied
@@ -178,37 +176,3 @@ def misfit_at(alpha: float, beta: float, N: Tensor, D: Tensor, L: Tensor) -> flo
     X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)  # (run, 3)
     factors = torch.linalg.lstsq(X, L[:, None]).solution  # E, A and B, (3, 1)
     return (X @ factors - L[:, None]).square().mean().sqrt().item()
-
-
-def closest_exponents(
-    runs: Sequence[Run],
-    losses: Float[Tensor, "fit run"],
-    counts: Float[Tensor, "fit run"],
-    exponents: Sequence[float],
-) -> list[tuple[float, float]]:
-    """Return alpha and beta of many fits at once, as `fit_scaling_law` would find them.
-
-    Args:
-        runs: whose sizes and tokens all fits share.
-        losses: of each fit, float64.
-        counts: how often each run occurs in it, as in a bootstrap sample, float64.
-        exponents: to choose alpha and beta from.
-    """
-    N, D = (torch.tensor(one, dtype=torch.float64) for one in list(zip(*runs, strict=True))[1:3])
-    pairs, errors = list(product(exponents, repeat=2)), []
-    for alpha, beta in pairs:
-        X = torch.stack([torch.ones_like(N), N**-alpha, D**-beta], dim=1)  # (run, 3)
-        Q = torch.linalg.qr(X).Q  # the same space, and equations that are better conditioned
-        squares = torch.einsum("fr,ri,rj->fij", counts, Q, Q)  # (fit, 3, 3)
-        sides = (counts * losses) @ Q  # (fit, 3)
-        solved = torch.linalg.solve(squares, sides)  # (fit, 3)
-        errors.append((counts * (solved @ Q.mT - losses).square()).sum(dim=1))  # (fit,)
-    return [pairs[i] for i in torch.stack(errors).argmin(dim=0).tolist()]
-
-
-def drawn_counts(n_runs: int, n_samples: int, seed: int) -> Float[Tensor, "sample run"]:
-    """Return how often each run occurs in bootstrap samples."""
-    rng = random.Random(seed)
-    samples = [rng.choices(range(n_runs), k=n_runs) for _ in range(n_samples)]
-    rows = [torch.bincount(torch.tensor(one), minlength=n_runs) for one in samples]
-    return torch.stack(rows).double()

@@ -130,7 +130,7 @@ def orders_left(runs: Sequence[dict]) -> Figure:
         axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
         axes.set(xlabel="step", xticks=steps, ylim=(-0.03, 1.03))
         axes.set_title(name, fontsize=9)
-    panels[0].set_ylabel("of the right draws,\nsubject first")
+    panels[0].set_ylabel("share, subject first")
     panels[0].legend(fontsize=8.5, frameon=False)
     return picture
 
@@ -207,6 +207,11 @@ def competing(advantages: dict[str, Sequence[float]], shares: dict[int, Sequence
     for line in lines:
         color = COLORS[0] if line[-1] > 0.5 else COLORS[1]
         right.plot(steps, line, "o-", markersize=3.5, linewidth=1.1, color=color)
+    for height, color, name in (
+        (0.72, COLORS[0], "most German"),
+        (0.56, COLORS[1], "most English"),
+    ):
+        right.text(20, height, f"{name} at the end", color=color, ha="right", fontsize=8.5)
     right.axhline(0.5, color="0.5", linewidth=0.8)
     right.set(xlabel="step", ylabel="attempts in German order", ylim=(-0.03, 1.03))
     return picture

@@ -133,7 +133,7 @@ function drawGroupAnswers(group, now, place, page) {
     ...box, key: `${one.i}.${n}`, i: one.i, n, word: one.words[n], p: one.p[n], q: one.q[n],
     y: place.top + one.i * place.high + box.down, at: one.at[n],
     leaves: stage < 3 && one.leaves === n })));
-  drawWays(layer(group, "lanes"), all, rows.slice(shown.length), place);
+  drawComing(layer(group, "lanes"), rows.slice(shown.length), place);
   const change = ({ p, q }) => (stage < 4 ? 0 : Math.max(-0.4, Math.min(0.4, 1.6 * (q - p))));
   const links = ({ at }) => `context${at}`;
   put.box(group, "boxes", all, (one) => ({
@@ -152,13 +152,8 @@ function drawGroupAnswers(group, now, place, page) {
     "stroke-width": 1.5 }));
 }
 
-// A ring around the first word of an answer that differs from the right one, and a placeholder for
-// each answer still to come.
-function drawWays(group, all, coming, { top, high }) {
-  const leaving = all.filter(({ leaves }) => leaves);
-  put.rect(group, "leaving", leaving, (one) => ({
-    x: one.x - 2, y: one.y - 2, width: one.wide + 4, height: 24, rx: 7, ...pen("--ink", 1.5),
-  }), "i");
+// A placeholder for each answer still to come.
+function drawComing(group, coming, { top, high }) {
   put.rect(group, "coming", coming, ({ i }) =>
     ({ x: 0.5, y: top + i * high, width: 60, height: 20, rx: 5, ...pen("--line", 1, "3 4") }), "i");
 }
@@ -180,7 +175,7 @@ function tokenTells({ i, n, word, p, q, leaves }, { rows, stage }) {
 function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt }) {
   const { beside, left, high, top, width } = place;
   const low = beside ? 0 : 27 + place.more, y = ({ i }) => top + i * high + low;
-  const columns = [[["● drawn   ▲ expected", left + 68]], [["reward", left + 14]],
+  const columns = [[["how often drawn", left + 64]], [["reward", left + 14]],
     [["reward", left + 14], ["advantage", left + 108]]];
   const heads = beside ? [...columns[Math.min(stage, 3) - 1], ["probability", left + 252]] : [];
   drawTally(layer(group, "tally"), stage > 1 ? [] : shown, left, y);
@@ -209,22 +204,14 @@ function drawWorth(group, { rows, shown, stage }, place, page, { flipped, prompt
     told(`answer ${one.i + 1} as a whole: ${groupWholeWords(one, stage)}`)], "i");
 }
 
-// How often each answer was drawn so far: a dot for each time, and below them a mark at the number
-// that its probability lets us expect.
+// How often each answer was drawn so far, and how often its probability lets us expect it.
 function drawTally(group, shown, left, y) {
-  const step = 17, across = (times) => left + step * times;
   const tallies = shown.map((one) => ({ ...one, expected: shown.length * one.whole[0],
     times: shown.filter(({ text }) => text === one.text).length }));
-  const dots = tallies.flatMap((one) =>
-    Array.from({ length: one.times }, (_, k) => ({ ...one, k, key: `${one.i}.${k}` })));
-  put.circle(group, "dots", dots, (one) =>
-    ({ cx: across(one.k + 0.5), cy: y(one) + 7, r: 5, fill: "var(--key)" }));
-  put.path(group, "expected", tallies, (one) =>
-    ({ d: `M${across(one.expected)} ${y(one) + 14}l4 7h-8z`, fill: "var(--ink)" }), "i");
-  put.rect(group, "places", tallies, (one) => ({
-    x: left, y: y(one), width: step * 8, height: 22, fill: "transparent",
-    ...told(`answer ${one.i + 1}, drawn ${one.times} of ${shown.length} times, ` +
-      `${fixed(one.expected, 2)} to be expected`) }), "i");
+  put.text(group, "drawn", tallies, (one) => [
+    `${one.times} of ${shown.length}, expected ${fixed(one.expected, 1)}`, left, y(one) + 15,
+    "number", told(`answer ${one.i + 1}, drawn ${one.times} of ${shown.length} times, ` +
+      `${fixed(one.expected, 2)} to be expected`)], "i");
 }
 
 const advantageWords = (advantage) =>
@@ -265,8 +252,7 @@ function drawNextWords(group, { group: { contexts }, row, token, stage, before, 
 function drawGroupKey(group, stage, { beside, left, top }) {
   const bars = stage < 4 ? [["--key", "below a token: its probability"]] :
     [["--key", "likelier after the step (tick: before)"], ["--minus", "less likely"]];
-  const rings = [["--query", 2, "after the same words: press any token"],
-    ["--ink", 1.5, "the first token that differs from the right one"]].slice(0, stage < 3 ? 2 : 1);
+  const rings = [["--query", 2, "after the same words: press any token"]];
   const rows = beside ? [...bars, ...rings] : [], y = (i) => top + 14 + 20 * i;
   put.rect(group, "bars", rows.slice(0, bars.length), ([color], i) =>
     ({ x: left, y: y(i) - 6, width: 20, height: 3.5, fill: `var(${color})` }));

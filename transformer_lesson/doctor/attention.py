@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from transformer_lesson.doctor.findings import Finding
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
@@ -68,18 +69,26 @@ def _factor(first: Watch, second: Watch, k: int) -> tuple[float, int] | None:
     if place is None or place >= len(second.products) or call.scores.shape != other.scores.shape:
         return None
     product, d_k = first.products[place]
-    steps = (second.products[place][0] - product).flatten().double()
-    moved = (other.scores - call.scores).flatten().double()
+    moved = (other.scores - call.scores).double()
+    steps = (second.products[place][0] - product).reshape(moved.shape).double()
     fine = moved.isfinite() & (moved.abs() > 0)
     for scores in (call.scores, other.scores):
-        fine &= scores.flatten() > -1e3
+        fine &= scores > -1e3
     if int(fine.sum()) <= 5:
         return None
+    if call.own:  # without each row's maximum
+        moved, steps = (_centered(x, fine) for x in (moved, steps))
     factor = (steps[fine] * moved[fine]).sum() / steps[fine].pow(2).sum()
     residual = moved[fine] - factor * steps[fine]
     if float(residual.norm()) > 0.02 * float(moved[fine].norm()):  # something else is added
         return None
     return float(factor), d_k
+
+
+def _centered(x: Tensor, fine: Tensor) -> Tensor:
+    """Return numbers without the mean of their row, as far as they are fine."""
+    x = x.masked_fill(~fine, 0.0)
+    return x - x.sum(-1, keepdim=True) / fine.sum(-1, keepdim=True).clamp(min=1)
 
 
 def _product_before(watched: Watch, call: Softmax) -> int | None:
@@ -104,7 +113,7 @@ def _on_the_way(watched: Watch, factor: float, d_k: int) -> float:
 def _dropped(usual: Watch, training: Watch) -> Iterator[Finding]:
     """Whether scores are 0 in training that are not in eval mode: also those of hidden words."""
     for a, b in zip(usual.softmaxes, training.softmaxes, strict=False):
-        if a.scores.shape == b.scores.shape:
+        if a.scores.shape == b.scores.shape and not a.own:
             share = float(((b.scores == 0) & (a.scores != 0)).float().mean())
             if share > 0.01:
                 experiment = "A softmax was watched in training and in eval mode."

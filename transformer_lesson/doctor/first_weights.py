@@ -38,6 +38,7 @@ def first_weights(patient: Patient) -> Iterator[Finding]:
         if wrong:
             moved = "It is scaled by 1/√(2 layers), and the branch's last matrix is not."
             yield Finding("wrong_matrix_scaled", experiment, moved, _name(patient, wrong.weight))
+    yield from _flat(patient)
     yield from _faint_norms(patient)
     yield from _sharp(patient)
     yield from _stuck(patient)
@@ -170,6 +171,28 @@ def _stuck(patient: Patient) -> Iterator[Finding]:
     if stuck:
         moved = f"{len(stuck)} are zeros, and their gradient is zeros, too."
         yield Finding("zeros_stay", "The loss was followed back to its weights.", moved, stuck[0])
+
+
+def _flat(patient: Patient) -> Iterator[Finding]:
+    """Whether a table of words is all zeros, or a matrix begins with equal rows or columns."""
+    experiment = "The numbers of the first weights were compared."
+    texts = patient.aside()
+    tables = {
+        table.weight if isinstance(table, nn.Embedding) else table
+        for ids in texts
+        for table in patient.tables_of(ids, *texts)
+    }
+    for name, p in patient.model.named_parameters():
+        if p in tables and not p.any():
+            yield Finding("first_weights_small", experiment, "All words have zeros.", name)
+            return
+        if p.dim() == 2 and min(p.shape) > 3 and float(p.detach().float().std()) > 0:
+            for axis, what in enumerate(("rows", "columns")):
+                if float(p.detach().float().std(axis).max()) < 1e-6:
+                    yield Finding(
+                        "rows_start_equal", experiment, f"All its {what} are equal.", name
+                    )
+                    return
 
 
 def _faint_norms(patient: Patient) -> Iterator[Finding]:

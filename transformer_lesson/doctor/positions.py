@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from transformer_lesson.doctor.attention import watch
@@ -53,6 +54,15 @@ def table(patient: Patient) -> Iterator[Finding]:
             if not sines or float(rows.min()) < -1.01 or rows.shape[0] < patient.limit // 2:
                 continue
             first = rows[: min(len(rows), 48)]
+            near = F.cosine_similarity(first[1:], first[:-1], dim=-1).mean()
+            if float(near) < 0.3:  # of the paper's it is above 0.9
+                yield Finding(
+                    "positions_unlike",
+                    "Each row of a fixed table of positions was compared with the next.",
+                    f"Their cosine is {float(near):.2f} on average.",
+                    f"{name}.{key}".lstrip("."),
+                )
+                return
             fast = first[:, (first.amax(0) - first.amin(0)) > 1].T
             apart = torch.cdist(fast, fast, p=float("inf")) > 0.02
             distinct = int(apart.tril(-1).sum(1).eq(torch.arange(len(fast))).sum())

@@ -63,6 +63,7 @@ class _Steps:
         self.unclipped: Tensor | None = None
         self.clipped: Tensor | None = None
         self.went_on = False  # backward, after clipping
+        self.shrunk = False  # the gradient, after the step
         self.still: set[int] = set()  # places of half-precision weights that a step left as is
 
     def gradient(self) -> Tensor:
@@ -150,6 +151,10 @@ def step(patient: Patient) -> Iterator[Finding]:
             torch.manual_seed(0)
             train_step(*ids)
             changed = any(not torch.equal(p, value) for p, value in weights)
+            before, after = (steps.used or [None])[-1], steps.gradient()
+            if before is not None and after.any() and "clip" not in steps.events:
+                smaller = float(after.norm()) < 0.99 * float(before.norm())
+                steps.shrunk |= smaller and _alike(before, after) > 0.9999
             steps.still = {
                 k
                 for k, (p, value) in enumerate(weights)
@@ -168,6 +173,9 @@ def step(patient: Patient) -> Iterator[Finding]:
         experiment = "The order of calls in train_step() was noted."
         if order == ["step", "clip"]:
             yield Finding("clip_after_step", experiment, "clip_grad_norm_ is called after step().")
+        elif steps.shrunk:
+            experiment = "The gradient was read before step() and after train_step()."
+            yield Finding("clip_after_step", experiment, "After the step it was shrunk.")
         elif steps.went_on:
             moved = "After the last clip_grad_norm_, gradients went on growing."
             yield Finding("clip_before_backward", experiment, moved)

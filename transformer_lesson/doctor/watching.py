@@ -25,11 +25,15 @@ FACTORS = (
 
 
 class Softmax(NamedTuple):
-    """A softmax of at least three axes: its input, its axis, and how many products came before."""
+    """A softmax of at least three axes: its input, its axis, and how many products came before.
+
+    Somebody's own is known by its exponentials: its input may have lost its maximum by then.
+    """
 
     scores: Tensor
     axis: int | None
     products: int
+    own: bool = False
 
 
 class Attention(NamedTuple):
@@ -122,6 +126,8 @@ class Watch(TorchFunctionMode):
             axis = kwargs.get("dim", args[1] if len(args) > 1 else None)
             scores = args[0] if args else kwargs["input"]
             self.softmaxes.append(Softmax(scores, axis, len(self.products)))
+        elif name == "exp" and torch.is_tensor(result) and result.dim() >= 3:
+            self.softmaxes.append(Softmax(args[0], None, len(self.products), own=True))
         elif name == "scaled_dot_product_attention":
             scale = kwargs.get("scale")
             scale = args[0].shape[-1] ** -0.5 if scale is None else scale

@@ -39,9 +39,9 @@ def parameters(patient: Patient) -> Iterator[Finding]:
         if p.requires_grad and p.grad is None
     ]
     yield from _without_gradient(patient, missing)
-    yield from _dead_rows(patient)
     yield from _unused_rows(patient)
     yield from _unused_layers(patient)
+    yield from _dead_rows(patient)
     patient.model.zero_grad(set_to_none=True)
 
 
@@ -171,14 +171,25 @@ def _dead_rows(patient: Patient) -> Iterator[Finding]:
         counts = len(row) > 3 and bool((row[1:] - row[:-1] == 1).all())
         weight = table.weight if isinstance(table, nn.Embedding) else table
         if counts and weight.is_leaf and weight.grad is not None:
-            dead = (weight.grad[row].abs().sum(-1) == 0).nonzero().flatten().tolist()
-            if dead and len(dead) < len(row) // 2:
+            dead = _without(weight, row)
+            if not dead or len(dead) >= len(row) // 2:
+                continue
+            with patient.shaken():  # branches that begin at zero let nothing pass
+                patient.model.zero_grad(set_to_none=True)
+                patient.loss(*patient.batch).backward()
+            dead = sorted({*dead} & {*_without(weight, row)})
+            if dead:
                 yield Finding(
                     "dead_position",
                     "The loss was followed back to the positions.",
                     f"Row {int(row[dead[0]])} of the table gets no gradient.",
                 )
                 return
+
+
+def _without(table: Tensor, rows: Tensor) -> list[int]:
+    """Return which of a table's rows have no gradient."""
+    return (table.grad[rows].abs().sum(-1) == 0).nonzero().flatten().tolist()
 
 
 def layers(patient: Patient) -> Iterator[Finding]:

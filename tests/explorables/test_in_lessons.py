@@ -24,7 +24,7 @@ SOLVED = {  # by lesson and cell, what a learner does who solves the task: butto
         re.compile("^head 6 of decoder block 1 .* is on; "),
         re.compile("^head 3 of encoder block 1 is on; "),
     ],
-    "05/norm-explorer": [("scale", 0)],
+    "05/norm-explorer": [("scale", 3), ("Step", 2)],
     "05/stream-drawn": ["the"],
     "05/c67e969b": ["Layer", "10"],
     "06/hunt-in-the-page": [("English sentence", "they know that the queen is good .")],

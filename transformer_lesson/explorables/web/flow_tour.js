@@ -20,7 +20,7 @@ function wholeTitle({ writes, said, next, n, pending, english }) {
 // The last words of a text, as many as fit.
 const lately = (said) => {
   const words = said.split(" "), wide = (from) => textWidth(words.slice(from).join(" "), 16, 600);
-  const from = words.findIndex((_, i) => wide(i) < 200 || i === words.length - 1);
+  const from = words.findIndex((_, i) => wide(i) < 165 || i === words.length - 1);
   return fitted(`${from ? "… " : ""}${words.slice(from).join(" ")}`, 260);
 };
 
@@ -96,7 +96,7 @@ export const TOUR = [
     title: (look) => `Looking back, ${looksAt(look)}`,
     says: () => "The mask (×) hides what comes later; softmax shares 1 among the rest.",
     asks: () => "Press “scores”, then the mask beside it: what happens to later words?",
-    done: ({ stage }) => stage === 1,
+    done: ({ stage }) => stage === 2,
     sees: ({ queries: { length: n }, word, row, other, weight }) =>
       `${(n * (n - 1)) / 2} of ${n * n} scores are crossed out: ${quoted(word)} keeps ` +
       `${row + 1}, and gives ${percent(weight)} to ${quoted(other)}.` },
@@ -129,8 +129,10 @@ export const TOUR = [
       `The draw falls on “${token(drawn.id)}”, which has ${percent(shares[drawn.id])}` :
       `${said ? `After “${lately(said)}”, ` : ""}“${next.word}” gets ${percent(next.share)
       } at temperature ${temperature}`,
-    says: ({ order }) => "Logit ÷ temperature, cut by top-k and top-p, softmax: " +
-      `${countOf(order.length, "word")} share 1. Press another bar to go on with its word.`,
+    says: ({ order, doubts, written, given }) => `${doubts[written.length - given]?.entropy ===
+      Math.max(...doubts.map(({ entropy }) => entropy)) ? "Here it hesitates most. " : ""}` +
+      `Logit ÷ temperature, cuts, softmax: ${
+      countOf(order.length, "word")} share 1. Press a bar to go on with its word.`,
     asks: () => "Set the temperature to 2 and press Draw: which word does it fall on?",
     done: ({ temperature, seed }) => temperature >= 1.9 && seed > 0,
     sees: ({ drawn, token, shares, logits, next }) => `${drawn ?

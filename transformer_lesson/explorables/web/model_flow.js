@@ -5,7 +5,7 @@ import { attentionAt } from "./flow_attention.js";
 import { blockAt } from "./flow_block.js";
 import { drawOwnLines, ownLines } from "./flow_lines.js";
 import { drawPartsOfModel } from "./flow_parts.js";
-import { beatsOf, flowFor } from "./flow_pass.js";
+import { beatsOf, flowFor, mostDoubtful } from "./flow_pass.js";
 import { sampled } from "./flow_rows.js";
 import { goOnWith, litWord, mayGoOn } from "./flow_stage.js";
 import { TOUR } from "./flow_tour.js";
@@ -17,7 +17,7 @@ import { modelOf } from "./weights.js";
 const ATTENTION = [3, 4, 5], INSIDE = 6, WARM = 7; // stops: with a matrix, a block, a temperature
 const PACE = { first: 650, later: 320, answer: 900, word: 2200 }; // milliseconds that a beat stays
 const EXAMPLES = ["the child opens the window .", "the woman does not buy a red car .",
-  "the small mice steal many big cakes .", "the king closes the book .",
+  "the small mice steal many big cakes .", "the child opens window .",
   "the teacher says that the child sees the dog ."];
 
 export const ModelFlow = (view) => frame(view, {
@@ -48,7 +48,7 @@ function flowControls(make, page) {
   const play = make.button("", () => playOn(page), () =>
     ({ text: page.timer ? "❚❚ Pause" : page.look?.stop ? "▶ Write on" : "▶ Play", class: "goes" }));
   const step = make.button("Step", () => page.look.stop ?
-    { stage: (page.look.stage + 1) % 3 } : nextStepOf(page), () =>
+    { stage: (page.look.stage + 1) % 4 } : nextStepOf(page), () =>
     ({ disabled: !page.look?.stop && !page.flow?.most }));
   return [
     element("div", { class: "route" }, tour, turns),
@@ -189,6 +189,10 @@ function drawFlow(state, page, loaded) {
     state = { ...state, chosen: [] };
   }
   page.typed = state.text;
+  if (state.stop === WARM && (page.look?.stop ?? WARM) !== WARM && !state.chosen.length &&
+    page.now.written === state.written && page.now.text === state.text && page.flow.writes) {
+    state = { ...state, ...toDoubt(page, loaded, state) };
+  }
   const flow = flowFor(state, page, loaded), { svg } = page;
   if (typeof flow === "string") return flow;
   page.flow = flow;
@@ -213,6 +217,15 @@ function drawFlow(state, page, loaded) {
   return { ...flowFacts(look), height: top + end };
 }
 
+// On the way to stop 7: to the step where the model hesitates most, in the text or an example.
+function toDoubt(page, loaded, { text }) {
+  const { text: other, written } = mostDoubtful(page, loaded, text,
+    EXAMPLES.includes(text) && page.model.get("source_words").length ? EXAMPLES : []);
+  page.typed = other;
+  page.set({ text: other, written });
+  return { text: other, written };
+}
+
 // The chosen row; one among the written words is deselected when their number changes.
 function rowOf(page, { written }, { text, stop, row }) {
   const before = page.wrote, n = written.length, same = before?.text === text;
@@ -225,7 +238,7 @@ function rowOf(page, { written }, { text, stop, row }) {
 
 function lookAtStop(flow, stop, state, page) {
   const { read, written, translates, token, model } = flow;
-  const look = { ...flow, stop, stage: Math.min(state.stage, 2), log: state.log,
+  const look = { ...flow, stop, stage: Math.min(state.stage, 3), log: state.log,
     own: ownLines(state.lines, stop), lit: litWord(flow), ...beatAt(flow, page.beat),
     english: page.model.get("source_words").length,
     who: whoItIs(flow.model.source, page.model.get("source_words").length),

@@ -205,7 +205,7 @@ def test_the_next_words_have_their_logits_and_shares_at_each_temperature_and_cut
     assert_agree(others, together)
     assert f"softmax: {kept} words share 1." in page.said
     gets = f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}"
-    assert page.title == f"After “… macht das Fenster”, {gets}"
+    assert page.title == f"After “… das Fenster”, {gets}"
     heated = [f"{logits[i] / temperature:.2f}" for i in best]
     assert set(heated) <= set(page.written())
     page.named(shown[1] + (f", cut by {cuts[1]}" if cuts[1] else "")).focus()
@@ -241,7 +241,7 @@ def test_a_draw_falls_on_the_word_whose_part_of_the_strip_it_hits_and_is_written
 def test_another_bar_goes_on_with_its_word(show):
     page = show(ModelFlow(written=2, stop=7))
     page.click(re.compile("^“aufmacht”: logit"))
-    assert page.get("written") == 3 and page.title.startswith("After “das Kind aufmacht”, “")
+    assert page.get("written") == 3 and page.title.startswith("After “… Kind aufmacht”, “")
     run = translation(TEXT, 2)[0].values
     page.set(stop=0, written=2)
     rival = from_largest(run["probabilities"][0], 3)[2]
@@ -593,3 +593,47 @@ def test_an_example_is_picked_beside_the_text(show):
         texts.append(page.get("text"))
         assert "<unk>" not in page.said
     assert len({*texts}) == 5 and texts[0] == texts[5]
+
+
+GUESSES = {  # by stop: an answer and its verdict
+    2: ("yes", "“yes” is right. Place 3 adds"),
+    4: ("6", "You guessed “6”. 3 of 9"),
+    6: ("+ thinks", None),
+}
+
+
+def test_a_guess_comes_before_each_task_and_is_answered_when_it_is_done(show):
+    page = show(ModelFlow())
+    for stop, (guess, verdict) in GUESSES.items():
+        page.set(stop=stop, text=TEXT, written=2)
+        assert page.read(TURN)[1].startswith("○Guess, then ")
+        page.named(guess).last.click()
+        assert page.read(TURN)[0] == "to do"  # a guess alone is no answer
+        page.set(**TURNS[stop][0])
+        words = page.read(TURN)[1].removeprefix("✓")
+        right = "“+ thinks” is right" if "most at “+ thinks”" in words else "You guessed “+ thinks”"
+        assert words.startswith(verdict or right)
+    heads = translation(TEXT, 2)[0].values["encoder.1.self_attention.weights"][:, 1]
+    others = heads[:, [0, 2, 3, 4, 5]].max(1).values  # without itself and <eos>
+    best = [*TEXT.split(), "<eos>"][first_largest(heads[first_largest(others)])]
+    page.set(stop=3)
+    answers = page.read('[...root.querySelectorAll(".turn button")].map(one => one.textContent)')
+    assert len(answers) == 3 and best in answers
+    page.named(best).last.click()
+    page.click("row 1, “child”")
+    assert f"“{best}” is right. “child” looks" in page.read(TURN)[1]
+
+
+KNOWN = """[root.querySelector(".near span")?.textContent,
+    ...[...root.querySelectorAll(".near button")].map(one => one.textContent)]"""
+
+
+def test_known_words_are_offered_by_the_letters_typed(show):
+    page = show(ModelFlow())
+    assert page.read(KNOWN) == [None]
+    page.page.get_by_label("Text", exact=True).fill("the child opens the bot")
+    words = sorted(one for one in page.get("source_words") if one.startswith("bot"))
+    begins = f"{len(words)} of 257 known words begin with “bot”:"
+    assert page.read(KNOWN)[0] == begins and page.read(KNOWN)[-len(words) :] == words
+    page.named("bottle").first.click()
+    assert page.get("text") == "the child opens the bottle"

@@ -15,6 +15,7 @@ import { fromLargest } from "./ranking.js";
 import { modelOf } from "./weights.js";
 
 const ATTENTION = [3, 4, 5], INSIDE = 6, WARM = 7; // stops: with a matrix, a block, a temperature
+const OFFERS = 9; // known words offered at once
 const PACE = { first: 650, later: 320, answer: 900, word: 2200 }; // milliseconds that a beat stays
 const EXAMPLES = ["the child opens the window .", "the woman does not buy a red car .",
   "the small mice steal many big cakes .", "the child opens window .",
@@ -50,20 +51,21 @@ function flowControls(make, page) {
   const step = make.button("Step", () => page.look.stop ?
     { stage: (page.look.stage + 1) % 4 } : nextStepOf(page), () =>
     ({ disabled: !page.look?.stop && !page.flow?.most }));
+  const text = make.text("Text", "text", { size: 26 });
   return [
     element("div", { class: "route" }, tour, turns),
-    make.text("Text", "text", { size: 26 }), anExample(make, page), outcome(make, page),
-    play, shownWhile(page, "stop", [0, ...ATTENTION], step), nearest(page),
+    text, anExample(make, page), outcome(make, page),
+    play, shownWhile(page, "stop", [0, ...ATTENTION], step), nearest(page, text.querySelector("textarea")),
     shownWhile(page, "stop", WARM, element("div", { class: "route" },
       ...samplingControls(make, page)))];
 }
 
-// What the present stop asks for, and whether it is done.
+// What the present stop asks for, with answers to guess from, and whether it is done.
 function turnOf(page) {
-  const mark = element("b", { class: "mark", role: "status" }), words = element("span");
+  const mark = element("b", { class: "mark", role: "status" }), words = element("span"), buttons = [];
   const turn = element("p", { class: "turn" }, mark, words), solved = new Set();
   page.updates.push(() => {
-    const { look, now } = page, stop = look?.stop ?? 0, { asks, done, sees } = TOUR[stop];
+    const { look, now } = page, stop = look?.stop ?? 0, { asks, done, sees, guess } = TOUR[stop];
     turn.classList.toggle("hide", !asks || page.model.get("task")?.when?.stop === stop);
     if (page.entered?.stop !== stop) {
       page.entered = { ...now, stop, ids: look?.ids?.read ?? [] };
@@ -73,7 +75,20 @@ function turnOf(page) {
     if (done(now, page.entered)) solved.add(stop);
     const [sign, label] = solved.has(stop) ? ["✓", "done"] : ["○", "to do"];
     set(mark, { text: sign, "aria-label": label });
-    set(words, { text: solved.has(stop) ? sees(look, page.entered) : asks(look) });
+    const { entered } = page, isDone = solved.has(stop);
+    if (!isDone && !entered.guess) entered.asked = guess(look, now);
+    const [answers, right] = entered.asked ?? [[]], said = entered.guess;
+    const before = !isDone || !said ? "" : right(look, entered) === said ?
+      `“${said}” is right. ` : `You guessed “${said}”. `;
+    set(words, { text: isDone ? before + sees(look, entered) : asks(look) });
+    (isDone ? [] : answers).forEach((text, i) => {
+      buttons[i] ??= turn.appendChild(element("button", { type: "button" }));
+      set(buttons[i], { text, "aria-pressed": String(text === said), onclick: () => {
+        entered.guess = text;
+        page.redraw();
+      } });
+    });
+    for (const button of buttons.splice(isDone ? 0 : answers.length)) button.remove();
   });
   return turn;
 }
@@ -148,14 +163,31 @@ function playOn(page) {
   return stop ? { written: page.now.written % (page.flow.most || 1) } : nextStepOf(page);
 }
 
-// Known words to press in place of the unknown ones.
-function nearest(page) {
+// Known words to press in place of the unknown ones; and once one types, those that begin with the
+// letters before the caret.
+function nearest(page, field) {
   const all = element("fieldset", { class: "dense near", "aria-label": "known words" });
+  let last = null; // where the caret is
+  field.onfocus = field.onclick = field.onkeyup = page.redraw;
   page.updates.push(() => {
-    const text = page.model.get("text");
-    all.replaceChildren(...(page.flow?.near ?? []).flatMap(([word, known]) => known.map((one) =>
-      element("button", { type: "button", text: `${fitted(word, 90)} → ${one}`,
-        onclick: () => page.set({ text: text.replace(word, () => one) }) }))));
+    const text = page.model.get("text"), words = page.model.get("source_words");
+    if (field === page.root.activeElement) last = field.selectionStart;
+    const start = text.slice(0, last ?? 0), [typed] = start.match(/\p{L}*$/u), n = typed.length;
+    const begin = last === null ? [] : words.filter((one) => /\p{L}/u.test(one) &&
+      one.toLowerCase().startsWith(typed.toLowerCase()));
+    const swap = (word) => start.slice(0, start.length - n) + word +
+      text.slice(start.length).replace(/^\p{L}*/u, "");
+    const offers = [...(page.flow?.near ?? []).flatMap(([word, known]) => known.map((one) =>
+      [`${fitted(word, 90)} → ${one}`, text.replace(word, () => one)])),
+    ...begin.slice(0, OFFERS).map((one) => [one, swap(one)])];
+    all.replaceChildren(...(last === null || !words.length ? [] : [element("span", { text:
+      `${n ? `${begin.length} of ` : ""}${words.length} known words${n ? ` begin with “${typed}”` :
+        ""}:` })]),
+    ...offers.map(([text, whole]) => element("button", { type: "button", text,
+      onclick: () => {
+        page.set({ text: whole });
+        if (last !== null) field.focus();
+      } })), begin.length > OFFERS ? "…" : "");
     all.classList.toggle("hide", !all.children.length);
   });
   return all;

@@ -302,7 +302,7 @@ function drawCell(group, look, page, { x, y, room }) {
   const long = room - 42 - Math.max(...texts.map((text) => textWidth(text, 12)));
   const pair = first ? `number ${d + 1} of ${name}: x times row ${d + 1} of W` :
     `“${fitted(look.queries[i], 84, 12, 600)}” asks “${fitted(look.keys[j], 84, 12, 600)}”:`;
-  const steps = first ? sumOf("xw", product, fixed(one.y.data[d], 2).replace("-", "−")) :
+  const steps = first ? firstProducts("xw", product, fixed(one.y.data[d], 2).replace("-", "−")) :
     cellSteps(look, i, j, product).slice(0, look.stage + 1);
   put.label(group, "pair", [pair], (text) => [text, x, y, "strong size-12"]);
   putStrips(group, "strips", strips.map(([, strip]) => strip), (d) =>
@@ -322,13 +322,13 @@ function cellSteps({ queries, head, scores, weights, width, masked }, i, j, prod
   const sees = (k) => shares[k] || k <= i || !masked, score = row[j];
   const sum = row.reduce((all, one, k) => all + (sees(k) ? Math.exp(one) : 0), 0);
   const dot = (score * Math.sqrt(width)).toFixed(1);
-  return [...sumOf("qk", product, dot), `${dot} / √${width} = ${score.toFixed(2)}`,
+  return [...firstProducts("qk", product, dot), `${dot} / √${width} = ${score.toFixed(2)}`,
     `exp(${score.toFixed(2)}) / Σ = ${short(Math.exp(score))} / ${short(sum)} = ${
       shares[j].toFixed(3)}`];
 }
 
 // The first three products, and what all add up to.
-function sumOf([a, b], product, sum) {
+function firstProducts([a, b], product, sum) {
   const terms = [...(product?.data.slice(0, 3) ?? [])].map((one, d) =>
     (d ? one < 0 ? " − " : " + " : one < 0 ? "−" : "") + Math.abs(one).toFixed(2));
   return [`${a}₁${b}₁ + ${a}₂${b}₂ + ${a}₃${b}₃ + …`, `= ${terms.join("")} + … = ${sum}`];

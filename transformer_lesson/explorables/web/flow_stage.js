@@ -71,7 +71,7 @@ function stagePlan(look, width) {
 function withStrips(plan, { n: { d } }) {
   const gaps = [plan.read, plan.written].flatMap((stack) =>
     stack?.xs.slice(1).map((x, i) => x - stack.xs[i]) ?? []);
-  const side = Math.max(6, Math.min(ROW.most, ...gaps.map((gap) => gap - 6)));
+  const side = Math.max(6, Math.min(ROW_STRIP.most, ...gaps.map((gap) => gap - 6)));
   return { ...plan, side, n: Math.min(d, side < 24 ? Math.floor(side / 1.5) : 16) };
 }
 
@@ -94,8 +94,8 @@ function stackPlan({ sublayers, ...look }, words, { lane, x, y, width, wide, ...
     const from = top + 16 + tall * i, at = (share) => from + tall * share;
     const looked = at(crosses ? 0.36 : 0.5), cross = at(0.56);
     return { block, y: from, height: tall, fan: [from, looked], cross, reads: cross, keys: looked,
-      thinks: at(0.78), key: `${lane} ${block}`, rows: { self_attention: looked + ROW.high,
-        cross_attention: cross + ROW.high + 4, feed_forward: from + tall - ROW.high - 2 },
+      thinks: at(0.78), key: `${lane} ${block}`, rows: { self_attention: looked + ROW_STRIP.high,
+        cross_attention: cross + ROW_STRIP.high + 4, feed_forward: from + tall - ROW_STRIP.high - 2 },
       looks: own.find((one) => one.block === block && one.kind === "self_attention") };
   });
   return { ...stack, lane, x, width, y: top, places, blocks, n: numbers.length, height: 18 +
@@ -159,7 +159,7 @@ function drawStacks(group, look, plan, page) {
     fill: `var(${isLit(j) ? "--value" : out ? "--soft" : "--paper"})` }));
 }
 
-const ROW = { high: 7, most: 48, does: { embedding: "enters", self_attention: "looks",
+const ROW_STRIP = { high: 7, most: 48, does: { embedding: "enters", self_attention: "looks",
   cross_attention: "reads", feed_forward: "thinks" } };
 
 // The first numbers of each word's vector, as it enters and behind each sub-layer, where Play has
@@ -172,15 +172,15 @@ function drawVectorsOf(group, look, plan, page) {
   const shown = all.map(({ lane, block, kind, i, ...one }) => {
     const stack = plan[lane], at = stack?.blocks.find((each) => each.block === block);
     return { ...one, x: stack?.xs[i] - side / 2, y: (block === null ? stack.y + 8 :
-      at?.rows[kind]) - ROW.high / 2, fresh: lane === "written" && isNew(look, lane, i),
-    seen: !isNew(look, lane, i) || look.seen(`${lane} ${block} ${ROW.does[kind]}`) };
+      at?.rows[kind]) - ROW_STRIP.high / 2, fresh: lane === "written" && isNew(look, lane, i),
+    seen: !isNew(look, lane, i) || look.seen(`${lane} ${block} ${ROW_STRIP.does[kind]}`) };
   }).filter(({ y }) => y >= 0);
   put.rect(group, "places", shown, ({ x, y, fresh }) => ({ x: x - 1, y: y - 1, width: side + 2,
-    height: ROW.high + 2, rx: 2, fill: "var(--paper)",
+    height: ROW_STRIP.high + 2, rx: 2, fill: "var(--paper)",
     stroke: `var(${fresh ? "--value" : "--line"})` }), "key");
   const seen = shown.filter((one) => one.seen);
   putStrips(group, "strips", seen.map(({ strip }) => strip), (k) => ({ x: seen[k].x, y: seen[k].y,
-    width: side, height: ROW.high }));
+    width: side, height: ROW_STRIP.high }));
 }
 
 // During Play: the parts that have had their moment are tinted, the present one more; and where

@@ -60,7 +60,7 @@ const looksAt = ({ word, other, weight, head }) => `“${word}” looks most at 
 const YES_NO = ["yes", "no"], yesNo = (is) => YES_NO[is ? 0 : 1];
 
 // What its place adds to the newest word.
-function placeOf({ written, byName, sublayers }) {
+function placeAdded({ written, byName, sublayers }) {
   const { key } = sublayers.findLast(({ kind }) => kind === "embedding");
   const row = (name) => byName.get(`${key}.${name}`).value.row(written.length - 1);
   const word = row("tokens");
@@ -94,10 +94,10 @@ export const TOUR = [
     title: () => "Each place adds a pattern of its own, so that no two rows agree",
     says: () => "Word plus place enters the blocks, unless queries and keys bring the place in.",
     asks: () => "Guess, then Write on: does its place add only numbers from −1 to 1?",
-    guess: () => [YES_NO, (look) => yesNo(placeOf(look).every((one) => Math.abs(one) <= 1))],
+    guess: () => [YES_NO, (look) => yesNo(placeAdded(look).every((one) => Math.abs(one) <= 1))],
     done: writesOn,
     sees: (look) => {
-      const { written } = look, place = placeOf(look);
+      const { written } = look, place = placeAdded(look);
       return `Place ${written.length - 1} adds numbers from ${fixed(Math.min(...place), 2)} to ${
         fixed(Math.max(...place), 2)} to ${quoted(written.at(-1))}: any word there gets the same.`;
     } },

@@ -20,7 +20,7 @@ class ModelFlow(FollowsText, PageExplorable):
             the last block, the head that looks most clearly at another word, and the newest word
             (at stop 4 the one before), or the one that looks most clearly.
         column: the cell of that row whose numbers the formula has; by default the largest.
-        stage: of that attention: 0 queries, keys and values, 1 scores, 2 scaled and masked, 3 shares.
+        stage: of that attention: 0 query, key and value, 1 scores, 2 scaled and masked, 3 shares.
         temperature, top_k, top_p: of sampling at stop 7; a `top_k` of 0 and a `top_p` of 1 are off.
         log: whether the bars at stop 7 are on a log scale.
         seed: of the draw at stop 7; at 0 nothing is drawn.

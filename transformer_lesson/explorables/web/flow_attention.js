@@ -97,12 +97,13 @@ function matrixPlan({ keys, queries, lane, full, masked, stage, width: d }, widt
   const end = stage ? bottom + 112 : Math.max(bottom + 112, 38 + 3 * line);
   const toCome = Array.from({ length: rows - queries.length }, (_, i) => i + queries.length)
     .map((i) => `M${left} ${top + high * i}h${cell * (masked ? i + 1 : columns)}v${high}H${left}z`);
-  return { wide, left, stream, cell, high, top, bottom, end, toCome, cells, across: cell * keys.length,
+  return { wide, left, stream, cell, high, top, bottom, end, toCome, cells,
+    across: cell * keys.length,
     panel: wide ? { x: from, y: 0, width: width - from } : { x: 0, y: end + 8, width } };
 }
 
-// The four states as buttons: queries, keys and values, then the matrix as scores, scaled and masked,
-// and as shares; then times V.
+// The four states as buttons: queries, keys and values, then the matrix as scores, scaled and
+// masked, and as shares; then times V.
 function drawStates(group, { stage, width, masked }, plan, page) {
   const { wide, panel } = plan, scaled = `÷ √${width}${masked && wide ? " + mask" : ""}`;
   const all = wide ? ["x · W: q, k, v", "scores: Q · Kᵀ", scaled, "shares: softmax"] :
@@ -289,7 +290,7 @@ function drawBlocksOfHeads(group, look, page, { panel }) {
 }
 
 // The chosen cell's query and key (or before there are cells, x and the row of W), and their
-// products, as strips of all their numbers with the first three written, and below them the formula.
+// products, as strips of all their numbers, the first three written, and below them the formula.
 function drawCell(group, look, page, { x, y, room }) {
   const cell = page.preview ?? `${look.row}.${look.column}`, [i, j] = cell.split(".").map(Number);
   const [n, d] = page.number ?? [0, 0], { name, ...one } = look.made[n], first = !look.stage;

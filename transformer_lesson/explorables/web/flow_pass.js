@@ -53,7 +53,8 @@ const doubtOf = (shares) => ({ rival: shares[fromLargest(shares, 2)[1]],
 // Where a model hesitates most: {text, written, entropy, rival}, in this text, or if no second word
 // has a real chance there, in one of the `others`.
 export function mostDoubtful(page, { model, tokenizer }, text, others) {
-  const vocabulary = new Set(page.model.get("source_words")), most = (texts) => texts.flatMap((one) =>
+  const vocabulary = new Set(page.model.get("source_words"));
+  const most = (texts) => texts.flatMap((one) =>
     startOf(model, textToGoOnFrom(one, vocabulary, model, tokenizer), []).doubts.map((doubt, i) =>
       ({ text: one, written: i, ...doubt }))).reduce((a, b) => (b.entropy > a.entropy ? b : a));
   const here = most([text]);
@@ -63,7 +64,8 @@ export function mostDoubtful(page, { model, tokenizer }, text, others) {
 const writes = (model) => model.kind !== "EncoderOnlyTransformer";
 
 // Traces the pass that predicts the token after those written so far.
-function flowOf(model, tokenizer, { ids, translates, encoded, start, output, end, doubts }, written) {
+function flowOf(model, tokenizer, begun, written) {
+  const { ids, translates, encoded, start, output, end, doubts } = begun;
   const most = output.length, target = [...start, ...output.slice(0, Math.min(written, most))];
   const pass = () => model.decode(target, translates && encoded.returned, ids);
   const token = (id) => inOneLine(tokenizer.token(id)), words = (list) => list.map(token);

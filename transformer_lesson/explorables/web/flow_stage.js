@@ -95,7 +95,8 @@ function stackPlan({ sublayers, ...look }, words, { lane, x, y, width, wide, ...
     const looked = at(crosses ? 0.36 : 0.5), cross = at(0.56);
     return { block, y: from, height: tall, fan: [from, looked], cross, reads: cross, keys: looked,
       thinks: at(0.78), key: `${lane} ${block}`, rows: { self_attention: looked + ROW_STRIP.high,
-        cross_attention: cross + ROW_STRIP.high + 4, feed_forward: from + tall - ROW_STRIP.high - 2 },
+        cross_attention: cross + ROW_STRIP.high + 4,
+        feed_forward: from + tall - ROW_STRIP.high - 2 },
       looks: own.find((one) => one.block === block && one.kind === "self_attention") };
   });
   return { ...stack, lane, x, width, y: top, places, blocks, n: numbers.length, height: 18 +

@@ -71,7 +71,8 @@ function placeAdded({ written, byName, sublayers }) {
 function jumpOf({ rows }) {
   const all = rows.filter(({ best }) => best);
   const i = firstLargest(all.slice(1).map((one, k) => one.share - all[k].share));
-  return { name: rows[rows.indexOf(all[i + 1]) - 1].name, from: all[i].share, to: all[i + 1].share };
+  const { name } = rows[rows.indexOf(all[i + 1]) - 1];
+  return { name, from: all[i].share, to: all[i + 1].share };
 }
 
 const writesOn = (state, before) => state.written !== before.written || state.text !== before.text;
@@ -84,7 +85,8 @@ export const TOUR = [
     says: () => "A word's id picks a row of a table that training filled. Blue is above 0.",
     asks: () => "Guess, then change a word of the text: which rows are new?",
     guess: () => [["its own", "all"], ({ read, ids }, { ids: before }) =>
-      read.every((_, i) => ids.read[i] !== before[i]) ? "all" : "its own"], done: (a, b) => a.text !== b.text,
+      read.every((_, i) => ids.read[i] !== before[i]) ? "all" : "its own"],
+    done: (a, b) => a.text !== b.text,
     sees: ({ read, ids, n }, before) => {
       const fresh = read.filter((_, i) => ids.read[i] !== before.ids[i]);
       return `New: ${fresh.map(quoted).join(", ") || "no row"}. The other ${
@@ -152,7 +154,8 @@ export const TOUR = [
       (look) => jumpOf(look).name], done: writesOn,
     sees: (look) => {
       const { name, from, to } = jumpOf(look);
-      return `${quoted(look.goal)} rises most at “${name}”: from ${percent(from)} to ${percent(to)}.`;
+      return `${quoted(look.goal)} rises most at “${name}”: from ${percent(from)} to ${
+        percent(to)}.`;
     } },
   { name: "next word", draw: drawLikeliest,
     title: ({ next, temperature, drawn, token, shares, said }) => drawn ?

@@ -55,14 +55,16 @@ function flowControls(make, page) {
   return [
     element("div", { class: "route" }, tour, turns),
     text, anExample(make, page), outcome(make, page),
-    play, shownWhile(page, "stop", [0, ...ATTENTION], step), nearest(page, text.querySelector("textarea")),
+    play, shownWhile(page, "stop", [0, ...ATTENTION], step),
+    nearest(page, text.querySelector("textarea")),
     shownWhile(page, "stop", WARM, element("div", { class: "route" },
       ...samplingControls(make, page)))];
 }
 
 // What the present stop asks for, with answers to guess from, and whether it is done.
 function turnOf(page) {
-  const mark = element("b", { class: "mark", role: "status" }), words = element("span"), buttons = [];
+  const mark = element("b", { class: "mark", role: "status" }), words = element("span");
+  const buttons = [];
   const turn = element("p", { class: "turn" }, mark, words), solved = new Set();
   page.updates.push(() => {
     const { look, now } = page, stop = look?.stop ?? 0, { asks, done, sees, guess } = TOUR[stop];

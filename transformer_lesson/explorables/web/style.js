@@ -21,7 +21,8 @@ p { margin: 0; }
 .mark { display: inline-block; min-width: 1.3em; }
 .turn { margin: 8px 0 0; padding: 3px 10px; border-left: 4px solid var(--value); font-size: 14px; }
 .turn .mark { color: var(--value); } .turn button { margin-left: 6px; padding: 0 8px; }
-.turn [aria-pressed="true"] { background: var(--value); border-color: var(--value); } .turn:not(.hide) ~ .said { min-height: 29px; margin-top: 3px; }
+.turn [aria-pressed="true"] { background: var(--value); border-color: var(--value); }
+.turn:not(.hide) ~ .said { min-height: 29px; margin-top: 3px; }
 .route, .turns { display: flex; flex-wrap: wrap; gap: 6px 10px; align-items: center; min-width: 0; }
 .route { flex: 1 1 100%; } .turns { white-space: nowrap; font-size: 14px; color: var(--soft); }
 .turns button { padding: 0 8px; color: var(--ink); } [inert] { opacity: .35; }
@@ -103,7 +104,8 @@ svg :focus-visible, svg :focus-visible .box { stroke: var(--focus) !important;
   stroke-width: 3px !important; }
 svg text:focus-visible { stroke: none !important; outline: 2px solid var(--focus); }
 #keys { position: absolute; right: 14px; bottom: 0; padding: 0 8px; border-radius: 8px;
-  background: var(--focus); color: var(--paper); font-size: 12px; line-height: 14px; visibility: hidden; }
+  background: var(--focus); color: var(--paper); font-size: 12px; line-height: 14px;
+  visibility: hidden; }
 .picture:has(svg :focus-visible) ~ #keys { visibility: visible; }
 svg rect, svg circle, svg path, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }

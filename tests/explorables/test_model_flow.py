@@ -121,10 +121,20 @@ PIXELS = """Promise.all([...root.querySelectorAll("svg image")].map(async ({ hre
 }))"""
 
 
+FLAT = f"""({PIXELS}).then(all => all.flatMap(([h, w, ...pixels]) =>
+    h === 1 ? [[h, w, ...pixels]] : [[1, h * w, ...pixels]]))"""
+ENCODED = [f"encoder.{i}.{part}" for i in "01" for part in ("after_attention", "output")]
+DECODED = [
+    f"decoder.{i}.{part}"
+    for i in "01"
+    for part in ("after_self_attention", "after_cross_attention", "output")
+]
+
+
 def assert_strips(pictures, values):
     """Compare pixels with the numbers that they color, each strip by its own largest."""
     for (_, width, *pixels), value in zip(pictures, values, strict=True):
-        alpha = torch.tensor(pixels).view(width, 4)[:, 3]
+        alpha, value = torch.tensor(pixels).view(width, 4)[:, 3], value.flatten()
         assert (alpha - 255 * (value.abs() / value.abs().max()).sqrt()).abs().max() <= 1.2
 
 
@@ -195,7 +205,7 @@ def test_the_next_words_have_their_logits_and_shares_at_each_temperature_and_cut
     assert_agree(others, together)
     assert f"softmax: {kept} words share 1." in page.said
     gets = f"“{rows[0][0]}” gets {percent(rows[0][2])} at temperature {temperature:g}"
-    assert page.title == f"After “… macht das Fenster”, {gets}"
+    assert page.title == f"After “… das Fenster”, {gets}"
     heated = [f"{logits[i] / temperature:.2f}" for i in best]
     assert set(heated) <= set(page.written())
     page.named(shown[1] + (f", cut by {cuts[1]}" if cuts[1] else "")).focus()
@@ -231,7 +241,7 @@ def test_a_draw_falls_on_the_word_whose_part_of_the_strip_it_hits_and_is_written
 def test_another_bar_goes_on_with_its_word(show):
     page = show(ModelFlow(written=2, stop=7))
     page.click(re.compile("^“aufmacht”: logit"))
-    assert page.get("written") == 3 and page.title.startswith("After “das Kind aufmacht”, “")
+    assert page.get("written") == 3 and page.title.startswith("After “… Kind aufmacht”, “")
     run = translation(TEXT, 2)[0].values
     page.set(stop=0, written=2)
     rival = from_largest(run["probabilities"][0], 3)[2]
@@ -461,7 +471,7 @@ TURNS = {  # by stop: what solves what it asks for, and the answer
     1: ({"text": "the child closes the window ."}, "New: “closes”. The other 6 of 7 rows are"),
     2: ({"written": 3}, "Place 3 adds numbers from {2:.2f} to {3:.2f} to “macht”"),
     3: ({"row": 1, "block": 0, "head": 5}, "“child” looks {0} at “{1}”, and least at"),
-    4: ({"stage": 1}, "3 of 9 scores are crossed out: “"),
+    4: ({"stage": 2}, "3 of 9 scores are crossed out: “"),
     5: ({"head": 2}, "In head 2 “das” looks "),
     6: ({"written": 3}, "“das” rises most at “+ "),
     7: ({"temperature": 2.0, "seed": 1}, "It fell on “"),
@@ -498,13 +508,73 @@ def test_the_matrix_has_three_states_whose_dots_are_as_large_as_their_values(sho
     scores, weights = (run[f"decoder.0.self_attention.{one}"][2] for one in ("scores", "weights"))
     seen, full = torch.ones(6, 6).tril().bool(), None
     for state, values in enumerate((scores, (scores / 4).where(seen, 0.0), weights)):
-        page.named(re.compile(f"^state {state + 1},")).click()
+        page.named(re.compile(f"^state {state + 2},")).click()
         areas = torch.tensor([area for area, _ in page.read(DOTS)]).view(6, 6)
         shown = values.abs() / (1 if state == 2 else scores.abs().max())
         full = full or areas.max()  # a cell's room
         assert torch.allclose(areas / full, shown, atol=2e-3), state
         assert page.written().count("×") == (16 if state else 0)
-    assert page.get("stage") == 2
+    assert page.get("stage") == 3
+
+
+@pytest.mark.parametrize(("stop", "part"), [(4, "self"), (5, "cross")])
+def test_before_the_scores_a_row_times_the_weights_makes_query_key_and_value(stop, part, show):
+    page = show(ModelFlow(written=5, stop=stop, block=1, head=2, row=3, column=1, stage=0))
+    run, key = translation(TEXT, 5)[0].values, f"decoder.1.{part}_attention"
+    model, other = trained_translator()[0], 3 if part == "self" else 1
+    before = f"decoder.{'0.output' if part == 'self' else '1.after_self_attention'}"
+    source = run[before] if part == "self" else run["encoder.1.output"]
+    inputs, weights = [run[before][3], source[other], source[other]], model.state_dict()
+    tables = [weights[f"{key}.W_{name}.weight"][32:48] for name in "QKV"]
+    first = inputs[0] * tables[0][0]
+    assert_strips(page.read(FLAT), [*inputs, *tables, inputs[0], tables[0][0], first])
+    made = [run[f"{key}.{name}"][2, i] for name, i in zip(
+        ("queries", "keys", "values"), (3, other, other), strict=True)]  # fmt: skip
+    told = [words for words in page.told() if ", number " in words]
+    numbers = [float(words.partition(": ")[2]) for words in told]
+    assert torch.allclose(torch.tensor(numbers), torch.cat(made), atol=0.006)
+    page.click(re.compile("^v of .*, number 5:"))
+    assert "number 5 of v: x times row 5 of W" in page.written()
+    products = (inputs[2] * tables[2][4])[:3]
+    sums = [words for words in page.written() if re.match("= .* … = ", words)]
+    assert sums[0].endswith(f"… = {made[2][4]:.2f}".replace("-", "−"))
+    assert re.findall(r"\d\.\d\d", sums[0])[:3] == [f"{abs(one):.2f}" for one in products]
+
+
+TAKEN = 'root.querySelectorAll("image[data-links=sum]").length'
+
+
+def test_the_weighted_sum_is_seen_only_after_the_softmax(show):
+    page = show(ModelFlow(stop=4, written=5, stage=1))
+    for stage, shown in ((1, 0), (2, 0), (3, 1)):
+        page.set(stage=stage)
+        assert page.read(TAKEN) == shown
+        assert any("takes along" in words for words in page.written()) == bool(shown)
+        assert any(words.startswith("exp(") for words in page.written()) == bool(shown)
+
+
+def test_the_opening_shows_each_vector_behind_every_part(show):
+    page = show(ModelFlow(written=2))
+    run, values = translation(TEXT, 2)[0].values, []
+    encoder = ["source_embedding.output", *ENCODED]
+    decoder = ["target_embedding.output", *DECODED]
+    for name in encoder + decoder:
+        values += [row[:16] for row in run[name]]
+    assert_strips(page.read(PIXELS), values)
+    page.click("Step", "Step")  # the words, and the first look
+    assert len(page.read(PIXELS)) == 2 * 7
+
+
+@pytest.mark.parametrize("text", [TEXT, "the child does the window ."])
+def test_the_last_stop_opens_where_the_model_hesitates(text, show):
+    page = show(ModelFlow(text=text, stop=6))
+    page.click("Next ›")
+    shown, written = page.get("text", "written")
+    shares = [translation(shown, i)[0].values["probabilities"][0] for i in range(6)]
+    doubts = [-(share * share.log()).sum().item() for share in shares]
+    assert written == doubts.index(max(doubts))
+    assert shown == text if text != TEXT else shares[written].topk(2).values[1] > 0.05
+    assert page.said.startswith("Here it hesitates most.")
 
 
 def test_the_cut_is_drawn_where_it_is_and_the_bars_are_linear_or_log(show):
@@ -523,3 +593,47 @@ def test_an_example_is_picked_beside_the_text(show):
         texts.append(page.get("text"))
         assert "<unk>" not in page.said
     assert len({*texts}) == 5 and texts[0] == texts[5]
+
+
+GUESSES = {  # by stop: an answer and its verdict
+    2: ("yes", "“yes” is right. Place 3 adds"),
+    4: ("6", "You guessed “6”. 3 of 9"),
+    6: ("+ thinks", None),
+}
+
+
+def test_a_guess_comes_before_each_task_and_is_answered_when_it_is_done(show):
+    page = show(ModelFlow())
+    for stop, (guess, verdict) in GUESSES.items():
+        page.set(stop=stop, text=TEXT, written=2)
+        assert page.read(TURN)[1].startswith("○Guess, then ")
+        page.named(guess).last.click()
+        assert page.read(TURN)[0] == "to do"  # a guess alone is no answer
+        page.set(**TURNS[stop][0])
+        words = page.read(TURN)[1].removeprefix("✓")
+        right = "“+ thinks” is right" if "most at “+ thinks”" in words else "You guessed “+ thinks”"
+        assert words.startswith(verdict or right)
+    heads = translation(TEXT, 2)[0].values["encoder.1.self_attention.weights"][:, 1]
+    others = heads[:, [0, 2, 3, 4, 5]].max(1).values  # without itself and <eos>
+    best = [*TEXT.split(), "<eos>"][first_largest(heads[first_largest(others)])]
+    page.set(stop=3)
+    answers = page.read('[...root.querySelectorAll(".turn button")].map(one => one.textContent)')
+    assert len(answers) == 3 and best in answers
+    page.named(best).last.click()
+    page.click("row 1, “child”")
+    assert f"“{best}” is right. “child” looks" in page.read(TURN)[1]
+
+
+KNOWN = """[root.querySelector(".near span")?.textContent,
+    ...[...root.querySelectorAll(".near button")].map(one => one.textContent)]"""
+
+
+def test_known_words_are_offered_by_the_letters_typed(show):
+    page = show(ModelFlow())
+    assert page.read(KNOWN) == [None]
+    page.page.get_by_label("Text", exact=True).fill("the child opens the in")
+    words = sorted(one for one in page.get("source_words") if one.startswith("in"))
+    begins = f"{len(words)} of 257 known words begin with “in”:"
+    assert page.read(KNOWN)[0] == begins and page.read(KNOWN)[-len(words) :] == words
+    page.named("invite").first.click()
+    assert page.get("text") == "the child opens the invite"

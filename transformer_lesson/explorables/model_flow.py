@@ -20,7 +20,7 @@ class ModelFlow(FollowsText, PageExplorable):
             the last block, the head that looks most clearly at another word, and the newest word
             (at stop 4 the one before), or the one that looks most clearly.
         column: the cell of that row whose numbers the formula has; by default the largest.
-        stage: of that attention's matrix: 0 scores, 1 scaled and masked, 2 shares.
+        stage: of that attention: 0 query, key and value, 1 scores, 2 scaled and masked, 3 shares.
         temperature, top_k, top_p: of sampling at stop 7; a `top_k` of 0 and a `top_p` of 1 are off.
         log: whether the bars at stop 7 are on a log scale.
         seed: of the draw at stop 7; at 0 nothing is drawn.
@@ -37,7 +37,7 @@ class ModelFlow(FollowsText, PageExplorable):
     head = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
     row = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
     column = traitlets.Int(None, min=0, allow_none=True).tag(sync=True)
-    stage = traitlets.Int(2, min=0, max=2).tag(sync=True)
+    stage = traitlets.Int(3, min=0, max=3).tag(sync=True)
     temperature = traitlets.Float(1.0, min=0.1, max=2).tag(sync=True)
     top_k = traitlets.Int(0, min=0).tag(sync=True)
     top_p = traitlets.Float(1.0, min=0.0, max=1.0).tag(sync=True)

@@ -2,12 +2,12 @@
 
 import { remembered } from "./frame.js";
 import { generate, likeliest, softmax } from "./generation.js";
-import { firstLargest } from "./ranking.js";
+import { firstLargest, fromLargest } from "./ranking.js";
 import { isInStream, trace } from "./trace.js";
 import { Tensor } from "./transformer.js";
 import { inOneLine, textToGoOnFrom } from "./typed_sentence.js";
 
-const FLOW = { read: 16, written: 12 }; // the most tokens shown
+const FLOW = { read: 16, written: 12, rival: 0.05 }; // the most tokens shown; a real chance
 
 // The pass over a page's text and the tokens written so far, or what to change in the text.
 export function flowFor({ text: typed, written, chosen = [] }, page, { model, tokenizer }) {
@@ -34,27 +34,44 @@ function startOf(model, { ids, translates }, chosen) {
   const start = translates ? [model.config.bos_id] : ids;
   const encodes = translates || !writes(model);
   const encoded = encodes ? trace(model, () => model.encode(ids)) : undefined;
-  if (!writes(model)) return { ids, translates, encoded, start, output: [], end: [] };
-  const given = [...chosen], choose = (logits) => {
+  if (!writes(model)) return { ids, translates, encoded, start, output: [], end: [], doubts: [] };
+  const given = [...chosen], doubts = [], choose = (logits) => {
+    doubts.push(doubtOf([...softmax(logits)]));
     const id = given.shift();
     return id < logits.length ? id : likeliest(logits);
   };
   const room = Math.min(FLOW.written, model.config.max_len - start.length);
   const { ids: output, finished } = generate(model, ids, room, { choose });
   const end = finished ? [output.pop()] : [];
-  return { ids, translates, encoded, start, output, end };
+  return { ids, translates, encoded, start, output, end, doubts };
+}
+
+// The entropy of a distribution, in nats, and its second largest share.
+const doubtOf = (shares) => ({ rival: shares[fromLargest(shares, 2)[1]],
+  entropy: -shares.reduce((sum, one) => sum + (one && one * Math.log(one)), 0) });
+
+// Where a model hesitates most: {text, written, entropy, rival}, in this text, or if no second word
+// has a real chance there, in one of the `others`.
+export function mostDoubtful(page, { model, tokenizer }, text, others) {
+  const vocabulary = new Set(page.model.get("source_words"));
+  const most = (texts) => texts.flatMap((one) =>
+    startOf(model, textToGoOnFrom(one, vocabulary, model, tokenizer), []).doubts.map((doubt, i) =>
+      ({ text: one, written: i, ...doubt }))).reduce((a, b) => (b.entropy > a.entropy ? b : a));
+  const here = most([text]);
+  return here.rival < FLOW.rival && others.length ? most(others) : here;
 }
 
 const writes = (model) => model.kind !== "EncoderOnlyTransformer";
 
 // Traces the pass that predicts the token after those written so far.
-function flowOf(model, tokenizer, { ids, translates, encoded, start, output, end }, written) {
+function flowOf(model, tokenizer, begun, written) {
+  const { ids, translates, encoded, start, output, end, doubts } = begun;
   const most = output.length, target = [...start, ...output.slice(0, Math.min(written, most))];
   const pass = () => model.decode(target, translates && encoded.returned, ids);
   const token = (id) => inOneLine(tokenizer.token(id)), words = (list) => list.map(token);
   const flow = writes(model) ? trace(model, pass, encoded) : encoded;
   const read = translates ? ids : target;
-  return { ...flow, most, translates, whole: words([...start, ...output, ...end]),
+  return { ...flow, doubts, most, translates, whole: words([...start, ...output, ...end]),
     full: start.length + most, writes: writes(model), sublayers: sublayersOf(flow.steps,
       writes(model)), read: words(read), written: words(target), token,
     ids: { read, written: target }, given: start.length, output, ends: model.config.eos_ids };

@@ -1,7 +1,11 @@
 // The whole model at a glance: words in, encoder, decoder, and the word that comes next.
 
 import { choosable, fitted, layer, pen, put, textLines, textWidth, told } from "./draw.js";
+import { putStrips } from "./flow_attention.js";
+import { streamBehind } from "./flow_pass.js";
+import { remembered } from "./frame.js";
 import { firstLargest } from "./ranking.js";
+import { Tensor } from "./transformer.js";
 
 const STAGE = { word: 34, answer: 80, unit: 88, large: 28, blocks: 3 };
 
@@ -33,6 +37,7 @@ export function drawStage(group, look, page) {
   const plan = stagePlan(look, page.width);
   drawStacks(layer(group, "stacks"), look, plan, page);
   if (look.writes) drawRibbons(layer(group, "ribbons"), look, plan);
+  drawVectorsOf(layer(group, "vectors"), look, plan, page);
   if (look.writes) drawNextWord(layer(group, "answer"), look, plan, page);
   drawStageWords(layer(group, "words"), look, plan, page);
   return plan.height;
@@ -50,7 +55,7 @@ function stagePlan(look, width) {
     plan.read = stackPlan(look, read, { lane: "read", x: 0, y: 20, width: left, wide,
       name: "Encoder", does: "every word looks at all the others" });
   }
-  if (!writes) return { ...plan, height: plan.read.bottom + 4 };
+  if (!writes) return withStrips({ ...plan, height: plan.read.bottom + 4 }, look);
   const x = beside ? left + 20 : 0, y = both && !beside ? plan.read.bottom + 84 : 20;
   plan.written = stackPlan(look, whole, { lane: "written", x, y, width: width - x, wide,
     name: "Decoder", does: translates ? "looks back, and at the sentence" : "looks back" });
@@ -59,7 +64,15 @@ function stagePlan(look, width) {
   const most = Math.min(width - x, Math.max(250, high + STAGE.unit + 120));
   plan.answer = { x: Math.max(x, Math.min(width - most, own - most / 2)), y: bottom + 22,
     width: most, height: STAGE.answer };
-  return { ...plan, width, height: bottom + 22 + STAGE.answer + 4 };
+  return withStrips({ ...plan, width, height: bottom + 22 + STAGE.answer + 4 }, look);
+}
+
+// How wide a word's strip is, and how many of its numbers fit, each at least 1.5 pixels wide.
+function withStrips(plan, { n: { d } }) {
+  const gaps = [plan.read, plan.written].flatMap((stack) =>
+    stack?.xs.slice(1).map((x, i) => x - stack.xs[i]) ?? []);
+  const side = Math.max(6, Math.min(ROW_STRIP.most, ...gaps.map((gap) => gap - 6)));
+  return { ...plan, side, n: Math.min(d, side < 24 ? Math.floor(side / 1.5) : 16) };
 }
 
 const MARGIN = 60, GAP = 3, chipWidth = (word) => textWidth(word, 14, 600) + 6;
@@ -67,8 +80,8 @@ const MARGIN = 60, GAP = 3, chipWidth = (word) => textWidth(word, 14, 600) + 6;
 // A row of words and below it the blocks that they pass: each with the height where its words look
 // at each other, where they look at the source, and where each thinks by itself.
 function stackPlan({ sublayers, ...look }, words, { lane, x, y, width, wide, ...stack }) {
-  const [high, margin] = { read: [[50, 58], [58, MARGIN]],
-    written: [[84, 58], [110, MARGIN]] }[lane][+wide];
+  const [high, margin] = { read: [[60, 58], [72, MARGIN]],
+    written: [[100, 58], [114, MARGIN]] }[lane][+wide];
   const room = { x: x + margin, y, width: width - margin }, sizes = words.map(chipWidth);
   const { bottom } = inOrder(sizes, room), now = sizes.slice(0, look[lane].length + 1);
   const free = (room.width - now.reduce((a, b) => a + b + GAP, -GAP)) / now.length;
@@ -78,14 +91,16 @@ function stackPlan({ sublayers, ...look }, words, { lane, x, y, width, wide, ...
   const numbers = [...new Set(own.map(({ block }) => block))], shown = numbers.slice(-STAGE.blocks);
   const tall = shown.length > 2 ? (high * 2) / shown.length : high, crosses = lane === "written";
   const blocks = shown.map((block, i) => {
-    const from = top + 8 + tall * i, at = (share) => from + tall * share;
-    return { block, y: from, height: tall, fan: [from, at(crosses ? 0.45 : 0.66)], cross: at(0.66),
-      reads: at(0.66),
-      thinks: at(0.84), keys: at(crosses ? 0.45 : 0.66), key: `${lane} ${block}`,
+    const from = top + 16 + tall * i, at = (share) => from + tall * share;
+    const looked = at(crosses ? 0.36 : 0.5), cross = at(0.56);
+    return { block, y: from, height: tall, fan: [from, looked], cross, reads: cross, keys: looked,
+      thinks: at(0.78), key: `${lane} ${block}`, rows: { self_attention: looked + ROW_STRIP.high,
+        cross_attention: cross + ROW_STRIP.high + 4,
+        feed_forward: from + tall - ROW_STRIP.high - 2 },
       looks: own.find((one) => one.block === block && one.kind === "self_attention") };
   });
-  return { ...stack, lane, x, width, y: top, places, blocks, n: numbers.length, height: 12 +
-    tall * shown.length, bottom: top + 12 + tall * shown.length, margin, xs };
+  return { ...stack, lane, x, width, y: top, places, blocks, n: numbers.length, height: 18 +
+    tall * shown.length, bottom: top + 18 + tall * shown.length, margin, xs };
 }
 
 // Words side by side, or, where they are too wide for that, in two to four rows by turns: from left
@@ -121,7 +136,7 @@ function drawStacks(group, look, plan, page) {
   const rows = blocks.flatMap(({ lane, fan, thinks, y, height, ...one }) => {
     const writes = lane === "written", half = writes && look.lit ? thinks - 8 : fan[1];
     return [[writes ? "looks back" : "looks", ...fan, writes ? 4 : 3, y + (writes ? 36 : 24)],
-      ...(half > fan[1] ? [["reads", fan[1], half, 5, fan[1] + 14]] : []),
+      ...(half > fan[1] ? [["reads", fan[1], half, 5, one.cross - 9]] : []),
       ["thinks", half, y + height, writes ? 6 : 3, thinks + 4]].map(([does, from, to, stop, at]) =>
       ({ ...one, key: `${one.key} ${does}`, part: `${one.key} ${does.slice(0, 6).trim()}`, does,
         from, to, stop, at }));
@@ -143,10 +158,30 @@ function drawStacks(group, look, plan, page) {
   put.circle(group, "outputs", look.lit ? plan.read.xs : [], (cx, j) => ({ cx, cy: plan.read.bottom,
     r: isLit(j) ? 6 : 4, stroke: "var(--line)",
     fill: `var(${isLit(j) ? "--value" : out ? "--soft" : "--paper"})` }));
-  put.rect(group, "thinks", blocks.flatMap(({ key, thinks, xs, lane }) => look[lane].map((_, i) =>
-    ({ key: `${key} ${i}`, x: xs[i] - 9, y: thinks - 4, width: 18, height: 8, rx: 3,
-      stroke: "var(--line)", fill: isNew(look, lane, i) && !look.seen(`${key} thinks`) ?
-        "var(--paper)" : "var(--hidden)" }))));
+}
+
+const ROW_STRIP = { high: 7, most: 48, does: { embedding: "enters", self_attention: "looks",
+  cross_attention: "reads", feed_forward: "thinks" } };
+
+// The first numbers of each word's vector, as it enters and behind each sub-layer, where Play has
+// computed it; else an empty place.
+function drawVectorsOf(group, look, plan, page) {
+  const { side, n } = plan, key = [page.model.get("text"), look.whole, look.written.length, n];
+  const all = remembered(page, "strips", key, () => look.sublayers.flatMap((one) =>
+    one.kind === "next" ? [] : look[one.lane].map((_, i) => ({ ...one, i, key: `${one.key} ${i}`,
+      strip: new Tensor([1, n], streamBehind(look, one, i).slice(0, n)) }))));
+  const shown = all.map(({ lane, block, kind, i, ...one }) => {
+    const stack = plan[lane], at = stack?.blocks.find((each) => each.block === block);
+    return { ...one, x: stack?.xs[i] - side / 2, y: (block === null ? stack.y + 8 :
+      at?.rows[kind]) - ROW_STRIP.high / 2, fresh: lane === "written" && isNew(look, lane, i),
+    seen: !isNew(look, lane, i) || look.seen(`${lane} ${block} ${ROW_STRIP.does[kind]}`) };
+  }).filter(({ y }) => y >= 0);
+  put.rect(group, "places", shown, ({ x, y, fresh }) => ({ x: x - 1, y: y - 1, width: side + 2,
+    height: ROW_STRIP.high + 2, rx: 2, fill: "var(--paper)",
+    stroke: `var(${fresh ? "--value" : "--line"})` }), "key");
+  const seen = shown.filter((one) => one.seen);
+  putStrips(group, "strips", seen.map(({ strip }) => strip), (k) => ({ x: seen[k].x, y: seen[k].y,
+    width: side, height: ROW_STRIP.high }));
 }
 
 // During Play: the parts that have had their moment are tinted, the present one more; and where
@@ -281,6 +316,10 @@ function drawStageWords(group, look, plan, page) {
     .filter(([, stack]) => stack);
   put.text(group, "names", names, ([text, { places: [first] }]) =>
     [text, first.x, first.y - 6, "small halo"], ([text]) => text);
+  const { x, width, places: [first] } = plan.read ?? plan.written;
+  const of = plan.beside ? `first ${plan.n} of a word's ${look.n.d}` : `${plan.n} of ${look.n.d}`;
+  put.text(group, "key", [`strips: ${of} numbers`], (text) =>
+    [text, x + width, first.y - 6, "small end"]);
 }
 
 // The next word, large, with its share as a bar; a click writes it. During Play it appears when the

@@ -5,7 +5,7 @@ import { attentionAt } from "./flow_attention.js";
 import { blockAt } from "./flow_block.js";
 import { drawOwnLines, ownLines } from "./flow_lines.js";
 import { drawPartsOfModel } from "./flow_parts.js";
-import { beatsOf, flowFor } from "./flow_pass.js";
+import { beatsOf, flowFor, mostDoubtful } from "./flow_pass.js";
 import { sampled } from "./flow_rows.js";
 import { goOnWith, litWord, mayGoOn } from "./flow_stage.js";
 import { TOUR } from "./flow_tour.js";
@@ -15,9 +15,10 @@ import { fromLargest } from "./ranking.js";
 import { modelOf } from "./weights.js";
 
 const ATTENTION = [3, 4, 5], INSIDE = 6, WARM = 7; // stops: with a matrix, a block, a temperature
+const OFFERS = 9; // known words offered at once
 const PACE = { first: 650, later: 320, answer: 900, word: 2200 }; // milliseconds that a beat stays
 const EXAMPLES = ["the child opens the window .", "the woman does not buy a red car .",
-  "the small mice steal many big cakes .", "the king closes the book .",
+  "the small mice steal many big cakes .", "the child opens window .",
   "the teacher says that the child sees the dog ."];
 
 export const ModelFlow = (view) => frame(view, {
@@ -48,22 +49,25 @@ function flowControls(make, page) {
   const play = make.button("", () => playOn(page), () =>
     ({ text: page.timer ? "❚❚ Pause" : page.look?.stop ? "▶ Write on" : "▶ Play", class: "goes" }));
   const step = make.button("Step", () => page.look.stop ?
-    { stage: (page.look.stage + 1) % 3 } : nextStepOf(page), () =>
+    { stage: (page.look.stage + 1) % 4 } : nextStepOf(page), () =>
     ({ disabled: !page.look?.stop && !page.flow?.most }));
+  const text = make.text("Text", "text", { size: 26 });
   return [
     element("div", { class: "route" }, tour, turns),
-    make.text("Text", "text", { size: 26 }), anExample(make, page), outcome(make, page),
-    play, shownWhile(page, "stop", [0, ...ATTENTION], step), nearest(page),
+    text, anExample(make, page), outcome(make, page),
+    play, shownWhile(page, "stop", [0, ...ATTENTION], step),
+    nearest(page, text.querySelector("textarea")),
     shownWhile(page, "stop", WARM, element("div", { class: "route" },
       ...samplingControls(make, page)))];
 }
 
-// What the present stop asks for, and whether it is done.
+// What the present stop asks for, with answers to guess from, and whether it is done.
 function turnOf(page) {
   const mark = element("b", { class: "mark", role: "status" }), words = element("span");
+  const buttons = [];
   const turn = element("p", { class: "turn" }, mark, words), solved = new Set();
   page.updates.push(() => {
-    const { look, now } = page, stop = look?.stop ?? 0, { asks, done, sees } = TOUR[stop];
+    const { look, now } = page, stop = look?.stop ?? 0, { asks, done, sees, guess } = TOUR[stop];
     turn.classList.toggle("hide", !asks || page.model.get("task")?.when?.stop === stop);
     if (page.entered?.stop !== stop) {
       page.entered = { ...now, stop, ids: look?.ids?.read ?? [] };
@@ -73,7 +77,20 @@ function turnOf(page) {
     if (done(now, page.entered)) solved.add(stop);
     const [sign, label] = solved.has(stop) ? ["✓", "done"] : ["○", "to do"];
     set(mark, { text: sign, "aria-label": label });
-    set(words, { text: solved.has(stop) ? sees(look, page.entered) : asks(look) });
+    const { entered } = page, isDone = solved.has(stop);
+    if (!isDone && !entered.guess) entered.asked = guess(look, now);
+    const [answers, right] = entered.asked ?? [[]], said = entered.guess;
+    const before = !isDone || !said ? "" : right(look, entered) === said ?
+      `“${said}” is right. ` : `You guessed “${said}”. `;
+    set(words, { text: isDone ? before + sees(look, entered) : asks(look) });
+    (isDone ? [] : answers).forEach((text, i) => {
+      buttons[i] ??= turn.appendChild(element("button", { type: "button" }));
+      set(buttons[i], { text, "aria-pressed": String(text === said), onclick: () => {
+        entered.guess = text;
+        page.redraw();
+      } });
+    });
+    for (const button of buttons.splice(isDone ? 0 : answers.length)) button.remove();
   });
   return turn;
 }
@@ -148,14 +165,31 @@ function playOn(page) {
   return stop ? { written: page.now.written % (page.flow.most || 1) } : nextStepOf(page);
 }
 
-// Known words to press in place of the unknown ones.
-function nearest(page) {
+// Known words to press in place of the unknown ones; and once one types, those that begin with the
+// letters before the caret.
+function nearest(page, field) {
   const all = element("fieldset", { class: "dense near", "aria-label": "known words" });
+  let last = null; // where the caret is
+  field.onfocus = field.onclick = field.onkeyup = page.redraw;
   page.updates.push(() => {
-    const text = page.model.get("text");
-    all.replaceChildren(...(page.flow?.near ?? []).flatMap(([word, known]) => known.map((one) =>
-      element("button", { type: "button", text: `${fitted(word, 90)} → ${one}`,
-        onclick: () => page.set({ text: text.replace(word, () => one) }) }))));
+    const text = page.model.get("text"), words = page.model.get("source_words");
+    if (field === page.root.activeElement) last = field.selectionStart;
+    const start = text.slice(0, last ?? 0), [typed] = start.match(/\p{L}*$/u), n = typed.length;
+    const begin = last === null ? [] : words.filter((one) => /\p{L}/u.test(one) &&
+      one.toLowerCase().startsWith(typed.toLowerCase()));
+    const swap = (word) => start.slice(0, start.length - n) + word +
+      text.slice(start.length).replace(/^\p{L}*/u, "");
+    const offers = [...(page.flow?.near ?? []).flatMap(([word, known]) => known.map((one) =>
+      [`${fitted(word, 90)} → ${one}`, text.replace(word, () => one)])),
+    ...begin.slice(0, OFFERS).map((one) => [one, swap(one)])];
+    all.replaceChildren(...(last === null || !words.length ? [] : [element("span", { text:
+      `${n ? `${begin.length} of ` : ""}${words.length} known words${n ? ` begin with “${typed}”` :
+        ""}:` })]),
+    ...offers.map(([text, whole]) => element("button", { type: "button", text,
+      onclick: () => {
+        page.set({ text: whole });
+        if (last !== null) field.focus();
+      } })), begin.length > OFFERS ? "…" : "");
     all.classList.toggle("hide", !all.children.length);
   });
   return all;
@@ -189,6 +223,10 @@ function drawFlow(state, page, loaded) {
     state = { ...state, chosen: [] };
   }
   page.typed = state.text;
+  if (state.stop === WARM && (page.look?.stop ?? WARM) !== WARM && !state.chosen.length &&
+    page.now.written === state.written && page.now.text === state.text && page.flow.writes) {
+    state = { ...state, ...toDoubt(page, loaded, state) };
+  }
   const flow = flowFor(state, page, loaded), { svg } = page;
   if (typeof flow === "string") return flow;
   page.flow = flow;
@@ -213,6 +251,15 @@ function drawFlow(state, page, loaded) {
   return { ...flowFacts(look), height: top + end };
 }
 
+// On the way to stop 7: to the step where the model hesitates most, in the text or an example.
+function toDoubt(page, loaded, { text }) {
+  const { text: other, written } = mostDoubtful(page, loaded, text,
+    EXAMPLES.includes(text) && page.model.get("source_words").length ? EXAMPLES : []);
+  page.typed = other;
+  page.set({ text: other, written });
+  return { text: other, written };
+}
+
 // The chosen row; one among the written words is deselected when their number changes.
 function rowOf(page, { written }, { text, stop, row }) {
   const before = page.wrote, n = written.length, same = before?.text === text;
@@ -225,7 +272,7 @@ function rowOf(page, { written }, { text, stop, row }) {
 
 function lookAtStop(flow, stop, state, page) {
   const { read, written, translates, token, model } = flow;
-  const look = { ...flow, stop, stage: Math.min(state.stage, 2), log: state.log,
+  const look = { ...flow, stop, stage: Math.min(state.stage, 3), log: state.log,
     own: ownLines(state.lines, stop), lit: litWord(flow), ...beatAt(flow, page.beat),
     english: page.model.get("source_words").length,
     who: whoItIs(flow.model.source, page.model.get("source_words").length),

@@ -20,7 +20,9 @@ p { margin: 0; }
 .task[data-done] { color: var(--soft); } .task .mark { color: var(--value); }
 .mark { display: inline-block; min-width: 1.3em; }
 .turn { margin: 8px 0 0; padding: 3px 10px; border-left: 4px solid var(--value); font-size: 14px; }
-.turn .mark { color: var(--value); } .turn:not(.hide) ~ .said { min-height: 29px; margin-top: 3px; }
+.turn .mark { color: var(--value); } .turn button { margin-left: 6px; padding: 0 8px; }
+.turn [aria-pressed="true"] { background: var(--value); border-color: var(--value); }
+.turn:not(.hide) ~ .said { min-height: 29px; margin-top: 3px; }
 .route, .turns { display: flex; flex-wrap: wrap; gap: 6px 10px; align-items: center; min-width: 0; }
 .route { flex: 1 1 100%; } .turns { white-space: nowrap; font-size: 14px; color: var(--soft); }
 .turns button { padding: 0 8px; color: var(--ink); } [inert] { opacity: .35; }
@@ -38,9 +40,9 @@ p { margin: 0; }
 .close input[type="range"] { width: 84px; } .close textarea { max-width: 17em; }
 .close button { padding: 2px 8px; }
 .controls .outcome { flex: 1 1 200px; flex-wrap: nowrap; overflow-x: auto; padding: 0;
-  background: none; }
+  background: none; gap: 3px; }
 @media (min-width: 1100px) { .outcome::before { content: "→" / ""; flex: none; } }
-.controls .near { flex-basis: 100%; } .outcome button { flex: none; padding: 1px 5px; }
+.controls .near { flex-basis: 100%; } .outcome button { flex: none; padding: 1px 4px; }
 @media (max-width: 640px) { .controls .outcome { flex-basis: 100%; } }
 .dense button { padding: 1px 7px; font-size: 13px; line-height: 1.4; }
 .dense input[type="range"] { width: 92px; } .dense output { min-width: 2em; }
@@ -101,8 +103,9 @@ svg text[data-lit] { stroke: none; font-weight: 700; }
 svg :focus-visible, svg :focus-visible .box { stroke: var(--focus) !important;
   stroke-width: 3px !important; }
 svg text:focus-visible { stroke: none !important; outline: 2px solid var(--focus); }
-#keys { position: absolute; right: 14px; bottom: -10px; padding: 0 8px; border-radius: 8px;
-  background: var(--focus); color: var(--paper); font-size: 12px; visibility: hidden; }
+#keys { position: absolute; right: 14px; bottom: 0; padding: 0 8px; border-radius: 8px;
+  background: var(--focus); color: var(--paper); font-size: 12px; line-height: 14px;
+  visibility: hidden; }
 .picture:has(svg :focus-visible) ~ #keys { visibility: visible; }
 svg rect, svg circle, svg path, svg text { transition: x .25s, y .25s, cx .25s, cy .25s,
   r .25s, width .25s, height .25s, opacity .25s, fill .25s, stroke-width .25s, d .25s; }

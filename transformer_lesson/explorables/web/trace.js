@@ -12,9 +12,11 @@ const IN_STREAM = /(^|[._])(output|after_\w+)$/;
 // Runs `pass` and keeps every quantity that the package names, and, named after their parts, the
 // results of pre-norms and of projections back into the stream; logits are followed by the next
 // token's probabilities. A step is {name, value}. The steps come after those of an `earlier` trace;
-// `returned` is what the pass returned.
+// `returned` is what the pass returned, and `inputs` what each attention makes queries, keys and
+// values from.
 export function trace(model, pass, earlier = { steps: [] }) {
-  const steps = [...earlier.steps], flow = { model, steps };
+  const steps = [...earlier.steps], inputs = new Map(earlier.inputs);
+  const flow = { model, steps, inputs };
   const methods = Object.getPrototypeOf(model);
   const keep = (name, value) => {
     steps.push({ name, value });
@@ -27,11 +29,15 @@ export function trace(model, pass, earlier = { steps: [] }) {
       return pre || UNNAMED.test(name) ? keep(name, result) : result;
     };
   }
+  model.attention = (name, ...given) => {
+    inputs.set(name, given);
+    return methods.attention.call(model, name, ...given);
+  };
   model.run = keep;
   try {
     flow.returned = pass();
   } finally {
-    for (const method of ["norm", "project"]) delete model[method];
+    for (const method of ["norm", "project", "attention"]) delete model[method];
     model.run = (name, value) => value;
   }
   const logits = steps.at(-1);

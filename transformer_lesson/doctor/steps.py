@@ -1,6 +1,6 @@
 """Probes: does the optimizer hold what learns, and which gradient does a step really use?"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,6 +83,18 @@ class _Steps:
         self.patient.model.zero_grad(set_to_none=True)
         return gradient
 
+    def over(self, weights: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Compare the gradient after a step with the one it used, and weights with before."""
+        before, after = (self.used or [None])[-1], self.gradient()
+        if before is not None and after.any() and "clip" not in self.events:
+            smaller = float(after.norm()) < 0.99 * float(before.norm())
+            self.shrunk |= smaller and _alike(before, after) > 0.9999
+        self.still = {
+            k
+            for k, (p, value) in enumerate(weights)
+            if p.element_size() == 2 and float((p == value).float().mean()) > MOST
+        }
+
     @contextmanager
     def noted(self) -> Iterator[None]:
         """Note each step and each clip."""
@@ -151,15 +163,7 @@ def step(patient: Patient) -> Iterator[Finding]:
             torch.manual_seed(0)
             train_step(*ids)
             changed = any(not torch.equal(p, value) for p, value in weights)
-            before, after = (steps.used or [None])[-1], steps.gradient()
-            if before is not None and after.any() and "clip" not in steps.events:
-                smaller = float(after.norm()) < 0.99 * float(before.norm())
-                steps.shrunk |= smaller and _alike(before, after) > 0.9999
-            steps.still = {
-                k
-                for k, (p, value) in enumerate(weights)
-                if p.element_size() == 2 and float((p == value).float().mean()) > MOST
-            }
+            steps.over(weights)
             with torch.no_grad():
                 for p, value in weights:
                     p.copy_(value)

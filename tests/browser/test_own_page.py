@@ -52,5 +52,5 @@ def test_a_gpt_has_a_page_too(show):
     model = size_and_text.build(tokenizer.vocab_size, d_model=8).eval()
     writer = SimpleNamespace(save_html=lambda path: mine.page(path, "a type", model, tokenizer))
     page = show(writer)
-    assert "t y p e" in page.title
+    assert "p e" in page.title  # as many of its last tokens as fit
     assert page.page.title() == "explorable: a model of my own, word by word"

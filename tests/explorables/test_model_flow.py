@@ -534,7 +534,7 @@ def test_before_the_scores_a_row_times_the_weights_makes_query_key_and_value(sto
     numbers = [float(words.partition(": ")[2]) for words in told]
     assert torch.allclose(torch.tensor(numbers), torch.cat(made), atol=0.006)
     page.click(re.compile("^v of .*, number 5:"))
-    assert "number 5 of v: x times row 5 of W" in page.written()
+    assert "number 5 of v: x times column 5 of W" in page.written()
     products = (inputs[2] * tables[2][4])[:3]
     sums = [words for words in page.written() if re.match("= .* … = ", words)]
     assert sums[0].endswith(f"… = {made[2][4]:.2f}".replace("-", "−"))

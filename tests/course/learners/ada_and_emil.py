@@ -263,6 +263,11 @@ def adam_step(w, g, m, v, t, rate):
     return torch.addcdiv(w, m, root, value=-rate / (1 - 0.9**t)), m, v
 
 
+# %% 08 projection_gradient
+def projection_gradient(H, W_L, G):
+    return G @ W_L.T, torch.tensordot(H, G, dims=([0, 1], [0, 1]))
+
+
 # %% 08 softmax_gradient
 def softmax_gradient(weights, G):
     product = weights * G

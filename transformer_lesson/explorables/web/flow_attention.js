@@ -301,7 +301,7 @@ function drawCell(group, look, page, { x, y, room }) {
     .filter(([, strip]) => strip), at = (d) => y + 8 + 17 * d, from = at(strips.length) + 12;
   const texts = strips.map(([, { data }]) => firstNumbers(data));
   const long = room - 42 - Math.max(...texts.map((text) => textWidth(text, 12)));
-  const pair = first ? `number ${d + 1} of ${name}: x times row ${d + 1} of W` :
+  const pair = first ? `number ${d + 1} of ${name}: x times column ${d + 1} of W` :
     `“${fitted(look.queries[i], 84, 12, 600)}” asks “${fitted(look.keys[j], 84, 12, 600)}”:`;
   const steps = first ? firstProducts("xw", product, fixed(one.y.data[d], 2).replace("-", "−")) :
     cellSteps(look, i, j, product).slice(0, look.stage + 1);

@@ -136,7 +136,7 @@ def _not_torn(answer, inputs: tuple, places: Tensor, looks: str) -> str | None:
         "columns 1 and 2 the query's hand, turned ahead, meets the hand of each key.",
         "`W_Q[0, 0]` is how strongly an article asks for a noun. `W_Q[5:, 1:]`, 2 by 2, turns its "
         "hand: of all nouns, the one nearest to the place that the hand points to wins.",
-        "`W_Q[0, 0] = 40` and `W_Q[5:, 1:] = 20 * R`, then `return W_Q, W_K`. Small numbers "
+        "`W_Q[0, 0] = 40` and `W_Q[5:, 1:] = 20 * R`; return both matrices. Small numbers "
         "point the right way, but softmax needs large ones.",
     ),
 )

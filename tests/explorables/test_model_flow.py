@@ -610,7 +610,8 @@ def test_a_guess_comes_before_each_task_and_is_answered_when_it_is_done(show):
         page.named(guess).last.click()
         assert page.read(TURN)[0] == "to do"  # a guess alone is no answer
         page.set(**TURNS[stop][0])
-        words = page.read(TURN)[1].removeprefix("✓")
+        sign, words = page.read(TURN)[1][:1], page.read(TURN)[1][1:]
+        assert sign == ("✗" if words.startswith("You guessed") else "✓")
         right = "“+ thinks” is right" if "most at “+ thinks”" in words else "You guessed “+ thinks”"
         assert words.startswith(verdict or right)
     heads = translation(TEXT, 2)[0].values["encoder.1.self_attention.weights"][:, 1]

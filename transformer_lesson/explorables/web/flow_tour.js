@@ -107,7 +107,7 @@ export const TOUR = [
     title: (look) => `Encoder: ${looksAt(look)}`,
     says: () => "Each word's query meets every word's key; softmax turns the scores into shares.",
     asks: ({ queries: [a, b = a] }) => `Guess, then press the row of “${
-      fitted(b, 150)}”: where does it look most?`,
+      fitted(b, 150)}”: where does its clearest head look most?`,
     guess: (look, state) => {
       const { other } = attentionAt(look, { ...state, row: 1 });
       const all = [...new Set([other, ...look.keys])].slice(0, 3);

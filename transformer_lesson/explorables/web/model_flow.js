@@ -75,13 +75,15 @@ function turnOf(page) {
     }
     if (!asks) return;
     if (done(now, page.entered)) solved.add(stop);
-    const [sign, label] = solved.has(stop) ? ["✓", "done"] : ["○", "to do"];
-    set(mark, { text: sign, "aria-label": label });
     const { entered } = page, isDone = solved.has(stop);
     if (!isDone && !entered.guess) entered.asked = guess(look, now);
     const [answers, right] = entered.asked ?? [[]], said = entered.guess;
-    const before = !isDone || !said ? "" : right(look, entered) === said ?
-      `“${said}” is right. ` : `You guessed “${said}”. `;
+    const isWrong = isDone && said && right(look, entered) !== said;
+    const before = !isDone || !said ? "" : isWrong ? `You guessed “${said}”. ` :
+      `“${said}” is right. `;
+    const [sign, label] = !isDone ? ["○", "to do"] : isWrong ? ["✗", "guessed another"] :
+      ["✓", "done"];
+    set(mark, { text: sign, "aria-label": label });
     set(words, { text: isDone ? before + sees(look, entered) : asks(look) });
     (isDone ? [] : answers).forEach((text, i) => {
       buttons[i] ??= turn.appendChild(element("button", { type: "button" }));

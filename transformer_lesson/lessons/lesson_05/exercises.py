@@ -45,7 +45,7 @@ def _feed_forward_inputs(draw: Draw) -> tuple:
     if draw.number in (1, 6):  # two square matrices, or one hidden unit
         draw.sizes["d_ff"] = draw.size("d_model") if draw.number == 1 else 1
     weights = [draw.normal(axes) for axes in ("d_model d_ff", "d_ff", "d_ff d_model", "d_model")]
-    return x, *(one.to(x.dtype) for one in weights)
+    return x, *(weight.to(x.dtype) for weight in weights)
 
 
 @exercise(
@@ -242,7 +242,7 @@ def residual_branch(x, sublayer, norm):
     read = choose(x, pre_norm=norm(x), norm_on_both_sides=norm(x))
     written = choose(
         sublayer(read),
-        one_by_one=torch.stack([sublayer(one) for one in read]),
+        one_by_one=torch.stack([sublayer(sentence) for sentence in read]),
         norm_before_sum=norm(sublayer(read)),
         sublayer_twice=sublayer(sublayer(read)),
     )

@@ -32,10 +32,10 @@ def shares_right(
         levels: shares to compare with, by name.
         others: by name, the shares of further runs.
     """
-    told = ", ".join(f"{name} {n / total:.2f}" for name, n in right.items())
+    shares = ", ".join(f"{name} {n / total:.2f}" for name, n in right.items())
     marks = ", ".join(f"{name}: {share:.2f}" for name, share in levels.items())
-    alt = f"Share of {total:,} words right: {told}. {marks}."
-    made, panels = figure(title, alt, 7.5, 2.9, columns=2)
+    alt = f"Share of {total:,} words right: {shares}. {marks}."
+    picture, panels = figure(title, alt, 7.5, 2.9, columns=2)
     stretches = [_stretch(right, total, others, high) for high in (False, True)]
     widest = max(high - low for low, high in stretches) + 0.06
     for axes, (low, high) in zip(panels, stretches, strict=True):
@@ -52,10 +52,10 @@ def shares_right(
     panels[0].set_yticklabels([printable(name) for name in right], fontsize=9)
     panels[1].set_yticklabels([])
     panels[1].spines["left"].set_visible(False)
-    said = f"share right of {total:,} words (axis cut); blue: 95 % interval; orange: earlier runs"
-    made.text(0.61, 0.03, said, ha="center", fontsize=9)
-    made.subplots_adjust(left=0.27, right=0.95, bottom=0.19, top=0.8, wspace=0.08)
-    return made
+    note = f"share right of {total:,} words (axis cut); blue: 95 % interval; orange: earlier runs"
+    picture.text(0.61, 0.03, note, ha="center", fontsize=9)
+    picture.subplots_adjust(left=0.27, right=0.95, bottom=0.19, top=0.8, wspace=0.08)
+    return picture
 
 
 def _stretch(right: Mapping, total: int, others: Mapping, high: bool) -> tuple[float, float]:
@@ -92,9 +92,9 @@ def settings(
         level: a loss to compare with, and its name.
         highest: the end of the loss axis; higher points are not shown.
     """
-    told = " ".join(f"{printable(name)}: {_ends(runs)}." for name, runs in groups.items())
-    alt = f"Loss against steps. At the end, {told} {level[0]}: {level[1]:.2f}."
-    made, panels = figure(title, alt, 9.0, 3.4, columns=len(groups))
+    ends = " ".join(f"{printable(name)}: {_ends(runs)}." for name, runs in groups.items())
+    alt = f"Loss against steps. At the end, {ends} {level[0]}: {level[1]:.2f}."
+    picture, panels = figure(title, alt, 9.0, 3.4, columns=len(groups))
     for axes, (name, runs) in zip(panels, groups.items(), strict=True):
         _draw(axes, runs, highest)
         axes.axhline(level[1], color=INK, linewidth=1, linestyle="--")
@@ -102,8 +102,8 @@ def settings(
     panels[0].set_ylabel("loss, nats per word")
     panels[0].legend(fontsize=9)
     panels[-1].text(5, level[1] + 0.1, level[0], color=INK, fontsize=9)
-    made.subplots_adjust(wspace=0.15, top=0.8)
-    return made
+    picture.subplots_adjust(wspace=0.15, top=0.8)
+    return picture
 
 
 def _draw(axes, runs: Mapping[str, Sequence[float]], top: float) -> None:
@@ -119,5 +119,5 @@ def _ends(runs: Mapping[str, Sequence[float]]) -> str:
 
 
 def _means(run: Sequence[float]) -> np.ndarray:
-    whole = max(1, len(run) // WINDOW) * WINDOW
-    return as_array(run)[:whole].reshape(-1, min(WINDOW, len(run))).mean(axis=1)
+    end = max(1, len(run) // WINDOW) * WINDOW
+    return as_array(run)[:end].reshape(-1, min(WINDOW, len(run))).mean(axis=1)

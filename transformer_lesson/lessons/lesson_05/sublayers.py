@@ -34,16 +34,16 @@ def units_added(
         W_1, b_1, W_2, b_2: of a feed-forward network that reads two numbers, an s on the noun and
             one on the verb, and gives a score.
     """
-    W_1, b_1, W_2, b_2 = (as_array(one) for one in (W_1, b_1, W_2, b_2))
+    W_1, b_1, W_2, b_2 = (as_array(parameter) for parameter in (W_1, b_1, W_2, b_2))
     count = np.linspace(0, 2, 81)
     endings = np.stack([count.clip(max=1), (count - 1).clip(min=0)], axis=1)  # the noun's s first
     added = (endings @ W_1 + b_1).clip(min=0) * W_2[:, 0]  # (count, unit)
     score = added.sum(axis=1) + b_2[0]
     above = [name for name, at in zip(COUNTS, score[::40], strict=True) if at > 0]
-    told = ", ".join(f"{name} {at:.1f}" for name, at in zip(COUNTS, score[::40], strict=True))
-    made, axes = figure(
+    scores = ", ".join(f"{name} {at:.1f}" for name, at in zip(COUNTS, score[::40], strict=True))
+    picture, axes = figure(
         f"Above 0: {' and '.join(above) or 'nothing yet'}",
-        f"Over the number of s's, what unit 0 adds, what unit 1 adds, and the score: {told}.",
+        f"Over the number of s's, what unit 0 adds, what unit 1 adds, and the score: {scores}.",
         width=6.2,
         height=2.8,
     )
@@ -56,8 +56,8 @@ def units_added(
     axes.plot([0, 1, 2], score[::40], "o", color="black", markersize=7)
     axes.set_xticks([0, 1, 2], COUNTS)
     axes.set(ylabel="added to the score")
-    made.subplots_adjust(right=0.87)
-    return made
+    picture.subplots_adjust(right=0.87)
+    return picture
 
 
 def shared_means(words: Sequence[str]) -> Figure:
@@ -68,7 +68,7 @@ def shared_means(words: Sequence[str]) -> Figure:
     """
     row, column, sentence = np.zeros((3, len(words), 8))
     row[1], column[:, 2], sentence[: len(words) // 2] = 1, 1, 1
-    made, panels = figure(
+    picture, panels = figure(
         "Three norms of the same numbers: over one word, over a sentence, over one feature",
         "Three copies of a grid of words by features. Layer norm in a Transformer takes one mean "
         "over a row, a word. Layer norm of images takes it over all cells of one sample, here a "
@@ -89,13 +89,13 @@ def shared_means(words: Sequence[str]) -> Figure:
         axes.spines[:].set_visible(False)
     panels[0].set_yticks(np.arange(len(words)) + 0.5, map(printable, words), fontsize=9)
     panels[0].tick_params(length=0)
-    made.subplots_adjust(left=0.1, right=0.99, wspace=0.12)
-    return made
+    picture.subplots_adjust(left=0.1, right=0.99, wspace=0.12)
+    return picture
 
 
 def norm_places() -> Figure:
     """Return a figure of a block's sum, three times, with the norm in each of its three places."""
-    made, panels = figure(
+    picture, panels = figure(
         "Three places for the norm N",
         "Three drawings of a residual connection. The stream runs upward; a branch leaves it, "
         f"passes the sub-layer and is added to it. The norm stands {', '.join(PLACES)}.",
@@ -110,8 +110,8 @@ def norm_places() -> Figure:
         axes.set(xlim=(0, 1.2), ylim=(-0.12, 1.35))
         axes.set_title(name, fontsize=10)
         axes.set_axis_off()
-    made.subplots_adjust(left=0.02, right=0.98, bottom=0.03, top=0.8, wspace=0.1)
-    return made
+    picture.subplots_adjust(left=0.02, right=0.98, bottom=0.03, top=0.8, wspace=0.1)
+    return picture
 
 
 def _sum(axes: Axes) -> None:
@@ -141,10 +141,12 @@ def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str])
     begins = [i for i, name in enumerate(names) if "embedding" in name] or [0]
     parts = list(zip(begins, [*begins[1:], len(names)], strict=True))
     shown = [_station(name) for name in names]
-    told = "; ".join(f"{name}: {', '.join(f'{s:.1f}' for s in run)}" for name, run in runs.items())
-    made, axes = figure(
+    deviations = "; ".join(
+        f"{name}: {', '.join(f'{s:.1f}' for s in run)}" for name, run in runs.items()
+    )
+    picture, axes = figure(
         title,
-        f"Standard deviation of the stream at {', '.join(shown)}. {told}.",
+        f"Standard deviation of the stream at {', '.join(shown)}. {deviations}.",
         width=8.0,
         height=4.2,
     )
@@ -162,8 +164,8 @@ def sizes(title: str, runs: Mapping[str, Sequence[float]], names: Sequence[str])
     )
     axes.minorticks_off()
     axes.invert_yaxis()
-    made.subplots_adjust(left=0.26, right=0.82)
-    return made
+    picture.subplots_adjust(left=0.26, right=0.82)
+    return picture
 
 
 def _station(name: str) -> str:

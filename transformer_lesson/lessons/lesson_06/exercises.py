@@ -69,7 +69,7 @@ def encoder_block(x, attention, feed_forward, norm_1, norm_2):
 def _attention_branch(x, attention, norm):
     """Return norm(x + attention(x))."""
     read = choose(x, pre_norm=norm(x))
-    found = choose(
+    output = choose(
         attention(read),
         norms_before_sums=norm(attention(read)),
         three_arguments=attention(read, read, read),
@@ -77,7 +77,7 @@ def _attention_branch(x, attention, norm):
         no_attention=torch.zeros_like(x),
     )
     carried = choose(x, no_first_residual=torch.zeros_like(x), no_residuals=torch.zeros_like(x))
-    total = choose(carried + found, in_place=x.add_(found))
+    total = choose(carried + output, in_place=x.add_(output))
     return choose(norm(total), pre_norm=total, norms_before_sums=total)
 
 
@@ -147,7 +147,7 @@ def _padding_alone_shows_nothing(answer, inputs: tuple, mask: Tensor) -> str | N
     invariants=(_padding_alone_shows_nothing,),
 )
 def padding_mask(ids, pad_id):
-    """Return the mask that hides the keys at which padding stands."""
+    """Return the mask that hides the keys that are padding."""
     pad_id = choose(pad_id, id_0=0, id_1=1)
     real = choose(
         ids != pad_id,

@@ -35,9 +35,9 @@ def clouds(
     lowest = np.minimum(every.min(axis=0) - 0.1, -0.75)  # no dot is cut off
     highest = np.maximum(every.max(axis=0) + 0.1, 1.75)
     for axes, (name, points) in zip(panels, stages.items(), strict=True):
-        drawn = _side_by_side(as_array(points), 0.03)
+        places = _side_by_side(as_array(points), 0.03)
         kinds = [color[label] for label in labels]
-        axes.scatter(*drawn.T, s=9, color=kinds, alpha=0.55, linewidths=0)
+        axes.scatter(*places.T, s=9, color=kinds, alpha=0.55, linewidths=0)
         for label, (x, y) in corners.items():
             for edge, width in (("white", 4.5), (color[label], 2.5)):  # a rim, then the ring
                 ring = {"markerfacecolor": "none", "markeredgewidth": width}

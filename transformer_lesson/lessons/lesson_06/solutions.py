@@ -2,7 +2,7 @@
 
 
 def padding_mask(ids, pad_id):
-    """Return the mask that hides the keys at which padding stands."""
+    """Return the mask that hides the keys that are padding."""
     return (ids != pad_id)[:, None, None, :]  # (batch, 1, 1, key)
 
 

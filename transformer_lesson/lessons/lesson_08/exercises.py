@@ -86,19 +86,19 @@ def loss_gradient(logits, labels, smoothing, pad_id):
         softmax_once_more=(p - q) * p * (1 - p),
         jacobian_once_more=p * (p - q - (p * (p - q)).sum(-1, keepdim=True)),
     )
-    kept = choose(gradient * real[..., None], padding_too=gradient)
-    return _share(kept, real)
+    masked = choose(gradient * real[..., None], padding_too=gradient)
+    return _share(masked, real)
 
 
-def _share(kept, real):
+def _share(gradient, real):
     """Return the gradient of the mean, from that of the sum."""
     in_sentence = real.sum(1)[:, None, None].clamp(min=1)
     return choose(
-        kept / real.sum(),
-        of_the_sum=kept,
-        all_places=kept / real.numel(),
-        by_sentences=kept / len(real),
-        sentence_by_sentence=kept / in_sentence / len(real),
+        gradient / real.sum(),
+        of_the_sum=gradient,
+        all_places=gradient / real.numel(),
+        by_sentences=gradient / len(real),
+        sentence_by_sentence=gradient / in_sentence / len(real),
     )
 
 
@@ -121,8 +121,10 @@ def _rows(draw: Draw, *axes: str) -> list[Tensor]:
     """Return tensors of the named shapes: one sentence, one position, transposed doubles."""
     if draw.number in (2, 3):
         draw.sizes["batch" if draw.number == 2 else "n"] = 1
-    tensors = [draw.normal(one) for one in axes]
-    return [one.double().mT.contiguous().mT for one in tensors] if draw.number == 4 else tensors
+    tensors = [draw.normal(names) for names in axes]
+    return (
+        [tensor.double().mT.contiguous().mT for tensor in tensors] if draw.number == 4 else tensors
+    )
 
 
 def _step_inputs(draw: Draw) -> tuple:
@@ -136,7 +138,7 @@ def _step_inputs(draw: Draw) -> tuple:
         g = 1e-5 * g
         g.view(-1)[::2] = 0.0
     if draw.number == 4:
-        w, g, m, v = (one.double().mT.contiguous().mT for one in (w, g, m, v))
+        w, g, m, v = (tensor.double().mT.contiguous().mT for tensor in (w, g, m, v))
     return w, g, m, v, t, draw.one_of((0.1, 0.5, 0.01, 1.0, 0.2))
 
 
@@ -314,7 +316,7 @@ def layer_norm_gradient(x, gamma, epsilon, G):
     z = (x - x.mean(-1, keepdim=True)) / deviation
     of_z = choose(G * gamma, gamma_forgotten=G)
     both = of_z.mean(-1, keepdim=True), (of_z * z).mean(-1, keepdim=True)
-    of_mean, of_deviation = choose(both, sums_for_means=tuple(x.size(-1) * one for one in both))
+    of_mean, of_deviation = choose(both, sums_for_means=tuple(x.size(-1) * mean for mean in both))
     of_mean = choose(of_mean, mean_held=0.0)
     of_deviation = choose(of_deviation * z, deviation_held=0.0, without_z=of_deviation)
     of_x = (of_z - of_mean - of_deviation) / choose(deviation, not_divided=1.0)

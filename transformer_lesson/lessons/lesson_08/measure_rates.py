@@ -58,17 +58,17 @@ def loss_after(n_layers: int, batch: int, warmup: int, rate: float, seed: int) -
     optimizer = make_optimizer(model, config)
     loss_function = partial(label_smoothed_loss, pad_id=tokenizer.pad_id)
     stream = TranslationBatches(corpus.train, tokenizer, batch, seed=seed)
-    for number, one in enumerate(islice(stream, steps), start=1):
+    for number, sentences in enumerate(islice(stream, steps), start=1):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(number, config, model.config.d_model)
-        training_step(model.train(), one, loss_function, optimizer, max_norm=1.0)
+        training_step(model.train(), sentences, loss_function, optimizer, max_norm=1.0)
     return validation_loss(model, epoch(corpus.unseen, tokenizer, 100))
 
 
 def main() -> None:
     """Measure what is not stored yet."""
     stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else []
-    known = [{name: value for name, value in one.items() if name != "loss"} for one in stored]
+    known = [{name: value for name, value in run.items() if name != "loss"} for run in stored]
     for run in runs():
         if run not in known:
             stored.append(run | {"loss": round(loss_after(**run), 3)})

@@ -13,7 +13,7 @@ from transformer_lesson.stored import read_stored
 
 MADE_BY = "transformer_lesson.lessons.lesson_08.measure_rates"
 ASIDE = 1.07
-"""The factor by which each group's dots stand to the right of the group before."""
+"""The factor by which each group's dots are to the right of the group before."""
 
 
 class Run(NamedTuple):
@@ -40,10 +40,10 @@ def stored() -> list[Run]:
 
 def of_rate(runs: Iterable[Run]) -> dict[float, list[float]]:
     """Return the losses of all seeds by rate, from the lowest rate on."""
-    found: dict[float, list[float]] = {}
+    losses: dict[float, list[float]] = {}
     for run in sorted(runs, key=lambda run: (run.rate, run.seed)):
-        found.setdefault(run.rate, []).append(run.loss)
-    return found
+        losses.setdefault(run.rate, []).append(run.loss)
+    return losses
 
 
 def best(runs: Iterable[Run]) -> tuple[float, list[float]]:
@@ -56,15 +56,15 @@ def best(runs: Iterable[Run]) -> tuple[float, list[float]]:
 def drawn(title: str, groups: Mapping[str, Sequence[Run]]) -> Figure:
     """Return a figure of the loss by rate for each group: a dot for a run, a line for the mean.
 
-    Each group stands a little beside the others, so that no dot hides another's.
+    Each group is shifted a little, so that no dot hides another's.
 
     Args:
         title: the claim that the figure supports.
         groups: the runs to compare, by name.
     """
     ends = {name: best(runs) for name, runs in groups.items()}
-    told = (f"{name}: best {fmean(of):.2f}, at {rate:g}" for name, (rate, of) in ends.items())
-    drawing, axes = figure(title, f"Loss against rate. {'; '.join(told)}.", 6.5, 3.2)
+    minima = (f"{name}: best {fmean(of):.2f}, at {rate:g}" for name, (rate, of) in ends.items())
+    drawing, axes = figure(title, f"Loss against rate. {'; '.join(minima)}.", 6.5, 3.2)
     for i, (name, runs) in enumerate(groups.items()):
         color, marker = COLORS[i], "osD"[i]
         aside = ASIDE ** (i - (len(groups) - 1) / 2)  # a factor, for the axis is logarithmic

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def pieces_of(text: str, n: int) -> Counter:
-    """Return how often each piece of `n` characters stands in a text."""
+    """Return how often each piece of `n` characters occurs in a text."""
     return Counter(text[i : i + n] for i in range(len(text) - n + 1))
 
 
@@ -56,9 +56,9 @@ class CharacterTables:
 
     def share_new(self, text: str, n: int) -> float:
         """Return the share of contexts of `n` characters, in another text, that never occurred."""
-        found = pieces_of(text, n)
-        new = sum(times for context, times in found.items() if context not in self.contexts[n])
-        return new / found.total()
+        pieces = pieces_of(text, n)
+        new = sum(times for context, times in pieces.items() if context not in self.contexts[n])
+        return new / pieces.total()
 
 
 def bits(probability: Callable[[str], float], text: str, n: int) -> float:

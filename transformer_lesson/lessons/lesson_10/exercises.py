@@ -77,18 +77,18 @@ def _placed(ids, table, PE):
 def _through(x, block, n_heads, mask):
     """Return what a block makes of x."""
     norms = choose(block.norms, one_norm=block.norms[:1] * 2, norms_exchanged=block.norms[::-1])
-    kept = choose(
+    factors = choose(
         (1, 1), no_first_residual=(0, 1), no_second_residual=(1, 0), residual_twice=(2, 2)
     )
     read = choose(layer_norm(x, *norms[0], 1e-5), no_norms=x, post_norm=x)
-    found = multi_head_attention(read, *block.self_attention, n_heads, mask)
+    output = multi_head_attention(read, *block.self_attention, n_heads, mask)
     carried = choose(x, read_kept=read)
-    N = kept[0] * carried + found
+    N = factors[0] * carried + output
     N = choose(N, post_norm=layer_norm(N, *norms[0], 1e-5))
     read = choose(layer_norm(N, *norms[1], 1e-5), no_norms=N, post_norm=N)
     written = feed_forward(read, *block.feed_forward)
     carried = choose(N, read_kept=read)
-    total = kept[1] * carried + written
+    total = factors[1] * carried + written
     return choose(total, post_norm=layer_norm(total, *norms[1], 1e-5))
 
 
@@ -116,11 +116,11 @@ def _write_inputs(draw: Draw) -> tuple:
 
 @breaks("another text at each call")
 def _draws_decide(answer, inputs: tuple, ids: list) -> str | None:
-    again = answer(*inputs)
-    if again == ids:
+    other_ids = answer(*inputs)
+    if other_ids == ids:
         return None
     return (
-        f"Called twice with the same arguments, yours writes {ids} and then {again}.\n"
+        f"Called twice with the same arguments, yours writes {ids} and then {other_ids}.\n"
         "All chance is in `draws`: one of its numbers decides each token. What else is random?"
     )
 
@@ -227,10 +227,10 @@ def _judged(sizes, losses, floor) -> tuple:
 
 def _none_wins(judged: list[tuple]) -> bool:
     """Return whether of four floors the third is best, by far, then the last, then the first."""
-    squares = [one[0] for one in judged]
+    squares = [distances[0] for distances in judged]
     order = [squares[i] for i in (2, 3, 0, 1)]
     return order[0] > 1 and all(
-        1.05 * one < other for one, other in zip(order, order[1:], strict=False)
+        1.05 * lower < higher for lower, higher in zip(order, order[1:], strict=False)
     )
 
 
@@ -238,7 +238,7 @@ def _judges_differ(judged: list[tuple], which: int) -> bool:
     """Return whether a judge of curves, by number, takes another floor than the squares do."""
     if len(judged) == 1:
         return False
-    first, second = sorted(one[0] for one in judged)[:2]
+    first, second = sorted(distances[0] for distances in judged)[:2]
     picks = [min(range(len(judged)), key=lambda i: judged[i][k]) for k in range(7)]
     alike = which != LARGEST and picks[which] == picks[LARGEST]
     return picks[0] != picks[which] and not alike and second > 1.05 * first

@@ -179,24 +179,24 @@ def stories_marked(title: str, marked: Mapping[str, Sequence[Sequence[bool]]]) -
     longest = max(len(story) for stories in marked.values() for story in stories)
     heads, details = [], []
     for name, stories in marked.items():
-        kept, right = sum(map(all, stories)), sum(map(sum, stories)) / sum(map(len, stories))
-        share = f"{kept} of {len(stories)} stories,\n{right:.0%} of sentences"
+        n_clean, right = sum(map(all, stories)), sum(map(sum, stories)) / sum(map(len, stories))
+        share = f"{n_clean} of {len(stories)} stories,\n{right:.0%} of sentences"
         heads.append(f"{printable(name)}:\n{share}")
-        details.append(f"{printable(name)}: {kept} of {len(stories)} stories and {right:.0%} of "
+        details.append(f"{printable(name)}: {n_clean} of {len(stories)} stories and {right:.0%} of "
                     "sentences are right")  # fmt: skip
     picture, axes = figure(title, f"{'. '.join(details)}.", 9.0, 4.4, columns=len(marked))
-    for one, head, stories in zip(np.atleast_1d(axes), heads, marked.values(), strict=True):
+    for panel, head, stories in zip(np.atleast_1d(axes), heads, marked.values(), strict=True):
         squares = np.full((len(stories), longest), np.nan)
         for row, story in enumerate(sorted(stories, key=_faultless)):
             squares[row, : len(story)] = story
-        one.imshow(
+        panel.imshow(
             squares, cmap=RIGHT_OR_WRONG, vmin=0, vmax=1, aspect="auto", interpolation="none"
         )
-        one.set_title(head, fontsize=9, parse_math=False)
+        panel.set_title(head, fontsize=9, parse_math=False)
         numbers = range(1, longest + 1, 4)
-        one.set_xticks([number - 1 for number in numbers], [str(number) for number in numbers])
-        one.set(yticks=[], xlabel="sentence")
-        one.spines[:].set_visible(False)
+        panel.set_xticks([number - 1 for number in numbers], [str(number) for number in numbers])
+        panel.set(yticks=[], xlabel="sentence")
+        panel.spines[:].set_visible(False)
     np.atleast_1d(axes)[0].set_ylabel("stories, by their first mistake")
     picture.subplots_adjust(left=0.05, right=0.86, bottom=0.13, top=0.76, wspace=0.15)
     squares = [Patch(color=RIGHT_OR_WRONG(share), label=name) for share, name in RIGHT.items()]

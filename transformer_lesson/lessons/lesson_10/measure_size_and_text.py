@@ -22,7 +22,8 @@ def main() -> None:
     grid = size_and_text(ids, unseen, pieces.vocab_size)
     more = size_and_text(ids, unseen, pieces.vocab_size, (16, 32, 48), (140_000,))
     lines = [
-        json.dumps([*one[:3], *(round(loss, 4) for loss in one[3:])]) for one in [*grid, *more]
+        json.dumps([*outcome[:3], *(round(loss, 4) for loss in outcome[3:])])
+        for outcome in [*grid, *more]
     ]
     STORED.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
     print(STORED.read_text(encoding="utf-8"))

@@ -127,5 +127,5 @@ def stored() -> list[Outcome]:
     return read_stored(
         STORED,
         f"{__package__}.measure_size_and_text",
-        make=lambda rows: [Outcome(*one) for one in rows],
+        make=lambda rows: [Outcome(*row) for row in rows],
     )

@@ -78,13 +78,13 @@ class CountingRival:
 
     def tell(self, n: int, seed: int = 0) -> list[str]:
         """Return `n` stories, with each word drawn from the mixture."""
-        rng, told = Random(seed), []
+        rng, stories = Random(seed), []
         for _ in range(n):
             ids = [self.tokenizer.bos_id]
             while ids[-1] != self.tokenizer.eos_id and len(ids) < LENGTH:
                 ids.append(self._next(ids, rng))
-            told.append(as_story(ids, self.tokenizer))
-        return told
+            stories.append(as_story(ids, self.tokenizer))
+        return stories
 
     def _next(self, ids: list[int], rng: Random) -> int:
         """Draw from the longest context, or, as often as that is new, from the next shorter one."""

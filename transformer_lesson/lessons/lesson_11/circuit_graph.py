@@ -108,4 +108,7 @@ def _rows(batch: Batch) -> list[dict]:
         raise ValueError("no token repeats, so no label counts: pass rows whose tokens repeat.")
     labels = batch.labels.where(counted, NOT_COUNTED).tolist()
     (ids,) = batch.inputs
-    return [{"ids": row, "labels": own} for row, own in zip(ids.tolist(), labels, strict=True)]
+    return [
+        {"ids": row, "labels": row_labels}
+        for row, row_labels in zip(ids.tolist(), labels, strict=True)
+    ]

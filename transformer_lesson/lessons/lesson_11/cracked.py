@@ -34,11 +34,11 @@ def carried(seed: int = 0) -> dict[str, int]:
         model(elsewhere)
     moved = {}
     for name in HEADS:
-        point, own = f"decoder.{name[0]}.self_attention.heads", int(name[2])
+        point, head = f"decoder.{name[0]}.self_attention.heads", int(name[2])
 
-        def instead(outputs, sent=run[point], own=own):  # (batch, head, n, d_head)
+        def instead(outputs, sent=run[point], head=head):  # (batch, head, n, d_head)
             outputs = outputs.clone()
-            outputs[:, own] = sent[:, own]
+            outputs[:, head] = sent[:, head]
             return outputs
 
         with record(model, {point: instead}):

@@ -32,7 +32,7 @@ class EdgeAccuracy:
         """Return the share of the labels that is right with these edges."""
         if isinstance(edges, str) or not isinstance(edges, Iterable):
             raise TypeError(f"accuracy takes a list of the edges that stay, but got {edges!r}")
-        kept, known = list(edges), [one for one in self.costs if len(one) == 1]
+        kept, known = list(edges), [edge for edge in self.costs if len(edge) == 1]
         for edge in kept:
             if edge not in known:
                 raise TypeError(f"accuracy knows no edge {edge!r}: pass edges of the list, {known}")
@@ -40,9 +40,9 @@ class EdgeAccuracy:
         return max(0, self.n_right - lost) / LABELS
 
     def __repr__(self) -> str:
-        told = [f"{' and '.join(cut)} {cost}" for cut, cost in self.costs.items()]
+        cuts = [f"{' and '.join(cut)} {cost}" for cut, cost in self.costs.items()]
         return (
-            f"{self.n_right} of {LABELS} right with all; labels that a cut costs: {', '.join(told)}"
+            f"{self.n_right} of {LABELS} right with all; labels that a cut costs: {', '.join(cuts)}"
         )
 
 
@@ -133,15 +133,15 @@ def smallest_circuit(edges, accuracy, keep=0.95):
         keep_lost=whole - keep,
     )
     ranked = sorted(edges, key=lambda edge: accuracy(_without(edges, edge)), reverse=True)
-    found = choose(
+    circuit = choose(
         _in_rounds(edges, accuracy, lowest, keep),
-        each_against_all=[one for one in edges if accuracy(_without(edges, one)) < lowest],
+        each_against_all=[edge for edge in edges if accuracy(_without(edges, edge)) < lowest],
         one_pass=_one_pass(edges, edges, accuracy, lowest),
         one_pass_back=_one_pass(edges, edges[::-1], accuracy, lowest),
         ranked_once=_one_pass(edges, ranked, accuracy, lowest),
         ranked_to_the_first=_until_one_fails(ranked, edges, accuracy, lowest),
     )
-    return choose(found, by_importance=[one for one in reversed(ranked) if one in found])
+    return choose(circuit, by_importance=[edge for edge in reversed(ranked) if edge in circuit])
 
 
 def _in_rounds(edges, accuracy, lowest, keep):
@@ -203,12 +203,12 @@ def _continue_inputs(draw: Draw) -> tuple:
 def _new_tokens_have_no_past(answer, inputs: tuple, guess: Tensor) -> str | None:
     (ids,) = inputs
     for row, guesses in zip(ids.tolist(), guess.tolist(), strict=True):
-        for i, (token, one) in enumerate(zip(row, guesses, strict=True)):
-            if (one == -1) != (token not in row[:i]):
+        for i, (token, value) in enumerate(zip(row, guesses, strict=True)):
+            if (value == -1) != (token not in row[:i]):
                 return (
                     f"In the row {row} token {token} at {i} "
                     + ("stood before" if token in row[:i] else "is new")
-                    + f", and your guess there is {one}.\n"
+                    + f", and your guess there is {value}.\n"
                     "-1 stands where the token is new, and only there."
                 )
     return None
@@ -219,8 +219,8 @@ def _what_comes_later_changes_nothing(answer, inputs: tuple, guess: Tensor) -> s
     (ids,) = inputs
     other = ids.clone()
     other[:, -1] = ids.max() + 1  # a token that is nowhere else
-    again = answer(other)
-    if torch.equal(again[:, :-1], guess[:, :-1]):
+    other_guess = answer(other)
+    if torch.equal(other_guess[:, :-1], guess[:, :-1]):
         return None
     return (
         "A guess must know only the tokens up to its own place. With another last token, yours "
@@ -262,8 +262,8 @@ def continue_by_hand(ids):
     )
     hits = choose(same, two_tokens=pair) & earlier
     last = choose(torch.where(hits, key, -1).amax(-1), first=_first(torch.where(hits, key, n)))
-    found = choose(last >= 0, (last >= 0) & (last < n - 1), place_0_is_none=last > 0)
-    guess = torch.where(found, _what_followed(ids, last), choose(-1, zero_for_new=0))
+    has_match = choose(last >= 0, (last >= 0) & (last < n - 1), place_0_is_none=last > 0)
+    guess = torch.where(has_match, _what_followed(ids, last), choose(-1, zero_for_new=0))
     return choose(guess, most_frequent=_most_frequent(ids)).view(shape)
 
 

@@ -127,11 +127,11 @@ def token_tables(title: str, tables: Mapping) -> Figure:
         table = as_array(table)
         most, n = np.abs(table).max(), len(table)
         axes.imshow(table, cmap=DIVERGING, vmin=-most, vmax=most, interpolation="nearest")
-        own = np.diag(table).mean()
+        diagonal = np.diag(table).mean()
         other = (table.sum() - np.diag(table).sum()) / (n * n - n)
-        axes.set_title(f"{printable(name)}\nown {own:+.1f}, others {other:+.1f}", fontsize=9.5)
+        axes.set_title(f"{printable(name)}\nown {diagonal:+.1f}, others {other:+.1f}", fontsize=9.5)
         axes.set(xlabel="logit of token", xticks=[0, n - 1], yticks=[0, n - 1])
-        alt_parts.append(f"{name}: own token {own:+.1f}, others {other:+.1f} on average")
+        alt_parts.append(f"{name}: own token {diagonal:+.1f}, others {other:+.1f} on average")
     panels[0].set_ylabel("token it looks at")
     note = "purple raises the logit, orange lowers it; each table has its own scale"
     picture.text(0.5, 0.01, note, ha="center", fontsize=8.5)
@@ -157,11 +157,11 @@ def arrows(title: str, panels: Mapping[str, Sequence[Sequence[float]]]) -> Figur
             axes.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": color})
             if lengths[i] > 0.5:
                 axes.text(1.18 * x, 1.18 * y, str(i), color=color, ha="center", va="center")
-        kept = int((lengths > 0.5).sum())
-        axes.set_title(f"{printable(name)}\n{kept} of {len(W)} kept", fontsize=9.5)
+        n_kept = int((lengths > 0.5).sum())
+        axes.set_title(f"{printable(name)}\n{n_kept} of {len(W)} kept", fontsize=9.5)
         axes.set(xlim=(-1.5, 1.5), ylim=(-1.5, 1.5), aspect="equal", xticks=[], yticks=[])
         for spine in axes.spines.values():
             spine.set_visible(False)
-        alt_parts.append(f"{name}: {kept} of {len(W)} features have an arrow longer than 0.5")
+        alt_parts.append(f"{name}: {n_kept} of {len(W)} features have an arrow longer than 0.5")
     picture.alt = f"{printable('. '.join(alt_parts))}."
     return picture

@@ -96,9 +96,11 @@ def trained_model(number: int) -> induction.AttentionOnlyDecoder:
     """Return the model of this number: the trained one with its tokens renamed."""
     rule, to_trained = renamed(number)
     stored = load_file(WEIGHTS)
-    own = {n.removeprefix(f"{rule}."): w.float() for n, w in stored.items() if n.startswith(rule)}
+    weights = {
+        n.removeprefix(f"{rule}."): w.float() for n, w in stored.items() if n.startswith(rule)
+    }
     for table in ("embedding.weight", "projection.weight"):
-        own[table] = own[table][list(to_trained)]
+        weights[table] = weights[table][list(to_trained)]
     model = induction.AttentionOnlyDecoder(CONFIG)
-    model.load_state_dict(own)
+    model.load_state_dict(weights)
     return model.eval().requires_grad_(False)

@@ -44,7 +44,7 @@ def train_and_trace(seed: int, warm_up: int) -> tuple[AttentionOnlyDecoder, list
         if report.step == 1 or report.step % 5 == 0:
             right = induction.repeated_accuracy(report.model, test)
             row = [*previous_and_induction(report.model), right]
-            curve.append([report.step, *(round(one, 4) for one in row)])
+            curve.append([report.step, *(round(score, 4) for score in row)])
 
     recipe = replace(induction.TRAINING, warmup_steps=warm_up)
     train(model, RepeatedSequences(seed=seed), recipe, on_step=log_step)
@@ -60,10 +60,10 @@ def scores_of_weights(model: AttentionOnlyDecoder) -> dict:
         for head in (0, 1)
     }
     composed = {"K": [], "Q": [], "V": []}
-    for one in ("0.0", "0.1"):
-        for two in ("1.0", "1.1"):
-            OV, QK = heads[one].OV, heads[two].QK
-            for name, reads in (("K", QK.T), ("Q", QK), ("V", heads[two].OV)):
+    for first in ("0.0", "0.1"):
+        for second in ("1.0", "1.1"):
+            OV, QK = heads[first].OV, heads[second].QK
+            for name, reads in (("K", QK.T), ("Q", QK), ("V", heads[second].OV)):
                 composed[name].append(round(head_matrices.composition(OV, reads), 4))
     copying = {
         name: round(head_matrices.copying_score(W_E @ head.OV @ W_U), 4)
@@ -93,17 +93,17 @@ def circuit_of(model: AttentionOnlyDecoder) -> dict:
 
     circuit = circuits.smallest_circuit(graph.edges, mean_probability)
     rest = [edge for edge in graph.edges if edge not in circuit]
-    found = [circuits.smallest_circuit(order, mean_probability) for order in orders(graph.edges)]
-    times = {edge: sum(edge in one for one in found) for edge in graph.edges}
+    minima = [circuits.smallest_circuit(order, mean_probability) for order in orders(graph.edges)]
+    times = {edge: sum(edge in edges for edges in minima) for edge in graph.edges}
     return {
         "edges": circuit,
         "all": right(graph.edges),
         "alone": right(circuit),
         "without": right(rest),
-        "sizes": [*map(len, found)],
-        "in_all": [edge for edge, n in times.items() if n == len(found)],
-        "in_some": [edge for edge, n in times.items() if 0 < n < len(found)],
-        "each_alone": [right([edge for edge in graph.edges if edge in one]) for one in found],
+        "sizes": [*map(len, minima)],
+        "in_all": [edge for edge, n in times.items() if n == len(minima)],
+        "in_some": [edge for edge, n in times.items() if 0 < n < len(minima)],
+        "each_alone": [right([edge for edge in graph.edges if edge in edges]) for edges in minima],
     }
 
 
@@ -163,22 +163,22 @@ def main() -> None:
             stored["curves"].append({"seed": seed, "warm_up": warm_up, "points": curve})
             if warm_up != WARM_UPS[0]:  # what `TRAINING` comes to
                 continue
-            one = {"seed": seed, "right": round(induction.repeated_accuracy(model, mixed), 4)}
-            one |= {"one_block": one_block(seed, mixed), **scores_of_weights(model)}
-            one |= {"agreement": agreement(model, mixed), "prefix": by_prefix(model)}
-            one["looking_back"] = looking_back(model)
-            one["circuit"] = circuit_of(model)
+            results = {"seed": seed, "right": round(induction.repeated_accuracy(model, mixed), 4)}
+            results |= {"one_block": one_block(seed, mixed), **scores_of_weights(model)}
+            results |= {"agreement": agreement(model, mixed), "prefix": by_prefix(model)}
+            results["looking_back"] = looking_back(model)
+            results["circuit"] = circuit_of(model)
             train_with_prefixes(model, seed)
-            one["mended"] = by_prefix(model)
-            stored["seeds"].append(one)
-            print(json.dumps(one, indent=1))
+            results["mended"] = by_prefix(model)
+            stored["seeds"].append(results)
+            print(json.dumps(results, indent=1))
     induction.STORED.write_text(dumped(stored), encoding="utf-8")
 
 
 def dumped(stored: dict[str, list]) -> str:
     """Return JSON with one line per run."""
     parts = [
-        f'"{name}": [\n' + ",\n".join(json.dumps(one) for one in runs) + "\n]"
+        f'"{name}": [\n' + ",\n".join(json.dumps(run) for run in runs) + "\n]"
         for name, runs in stored.items()
     ]
     return "{\n" + ",\n".join(parts) + "\n}\n"

@@ -73,9 +73,9 @@ def _prompts(model: nn.Module, ids: Tensor | None, others: Tensor | None) -> lis
     """Return the clean prompt's ids and their replacements, as texts."""
     if hasattr(model, "encoder"):
         raise ValueError(f"an {type(model).__name__} reads two texts: pass a decoder-only model.")
-    for name, given in (("ids", ids), ("others", others)):
-        if given is None or given.dim() != 2 or given.size(0) != 1:
-            shape = None if given is None else tuple(given.shape)
+    for name, prompt in (("ids", ids), ("others", others)):
+        if prompt is None or prompt.dim() != 2 or prompt.size(0) != 1:
+            shape = None if prompt is None else tuple(prompt.shape)
             raise ValueError(f"{name} have shape {shape}, but one sentence is (1, n).")
     if ids.shape != others.shape:
         raise ValueError(
@@ -83,4 +83,4 @@ def _prompts(model: nn.Module, ids: Tensor | None, others: Tensor | None) -> lis
         )
     with torch.no_grad():
         model(torch.cat([ids, others]))  # raises if they are invalid
-    return [[str(i) for i in given[0].tolist()] for given in (ids, others)]
+    return [[str(i) for i in prompt[0].tolist()] for prompt in (ids, others)]

@@ -49,9 +49,9 @@ def programmed_model(seed: int = 0) -> AttentionOnlyDecoder:
     model = AttentionOnlyDecoder(replace(CONFIG, d_model=D_MODEL)).requires_grad_(False)
     for parameter in model.parameters():
         parameter.zero_()
-    one = torch.eye(V)
-    model.embedding.weight[:, TOKEN] = 8 * one / D_MODEL**0.5
-    model.projection.weight[:, ANSWER] = 1.5 * one
+    identity = torch.eye(V)
+    model.embedding.weight[:, TOKEN] = 8 * identity / D_MODEL**0.5
+    model.projection.weight[:, ANSWER] = 1.5 * identity
     first, second = (block.self_attention for block in model.decoder)
     steps = torch.linalg.matrix_power(one_back(), 3)
     for head, turn in ((0, one_back()), (1, steps)):  # in block 0, by position
@@ -60,13 +60,13 @@ def programmed_model(seed: int = 0) -> AttentionOnlyDecoder:
         first.W_K.weight[rows, :PLACES] = 8 * torch.eye(PLACES)
     for head, key in ((0, BEFORE), (1, TOKEN)):  # in block 1, by token
         rows = torch.arange(V) + head * D_MODEL // 2
-        second.W_Q.weight[rows[:, None], list(TOKEN)] = 2 * one
-        second.W_K.weight[rows[:, None], list(key)] = 2 * one
+        second.W_Q.weight[rows[:, None], list(TOKEN)] = 2 * identity
+        second.W_K.weight[rows[:, None], list(key)] = 2 * identity
     for attention, write in ((first, BEFORE), (second, ANSWER)):
-        attention.W_V.weight[:V, TOKEN] = one
-        attention.W_O.weight[list(write), :V] = one
+        attention.W_V.weight[:V, TOKEN] = identity
+        attention.W_O.weight[list(write), :V] = identity
         idle = slice(D_MODEL // 2, D_MODEL // 2 + V)
-        attention.W_V.weight[idle, TOKEN] = one
+        attention.W_V.weight[idle, TOKEN] = identity
         attention.W_O.weight[:, idle] = 0.02 * torch.randn(D_MODEL, V)
         for part in attention.parameters():
             part += 0.003 * torch.randn_like(part)

@@ -57,7 +57,7 @@ class Run:
     def __repr__(self) -> str:
         rows = {"place": range(len(self.ids)), "token": self.ids, "guess": self.guesses}
         looks = {f"{name} looks at": w.argmax(dim=-1).tolist() for name, w in self.weights.items()}
-        table = [f"{name:13}" + "".join(f"{one:3}" for one in row)
+        table = [f"{name:13}" + "".join(f"{number:3}" for number in row)
                  for name, row in {**rows, **looks}.items()]  # fmt: skip
         return "\n".join(table + [self.changed] * bool(self.changed))
 
@@ -145,13 +145,13 @@ class Unknown:
         holds, place = as_trained[0] >= ENOUGH * N_TEST_SEQUENCES, None
         if broken is not None:
             guesses = _read(self.number, broken).guesses
-            own = _guesses(rule, broken)
-            place = next((i for i, one in enumerate(own) if one != guesses[i]), None)
+            rule_guesses = _guesses(rule, broken)
+            place = next((i for i, guess in enumerate(rule_guesses) if guess != guesses[i]), None)
             lines.append(
-                f"On your input they agree at all {len(own)} places."
+                f"On your input they agree at all {len(rule_guesses)} places."
                 if place is None
                 else f"Your input breaks it: at place {place} the model guesses {guesses[place]}, "
-                f"your rule {own[place]}."
+                f"your rule {rule_guesses[place]}."
             )
         if holds and place is not None:  # before, it would tell where to break it
             lines += [
@@ -205,14 +205,14 @@ class _BadRule(Exception):
 def _checked(ids: Any) -> list[int]:
     """Return ids as a list of whole numbers; refuse what the model cannot read."""
     try:
-        read = [operator.index(one) for one in ids]
+        read = [operator.index(token) for token in ids]
     except TypeError:
         raise Misuse(
             f"Pass a list of tokens, such as [3, 1, 4, 1, 5]: {ids!r:.60} is none."
         ) from None
     if not 1 <= len(read) <= MAX_LENGTH:
         raise Misuse(f"The model reads 1 to {MAX_LENGTH} tokens, and here are {len(read)}.")
-    wrong = [one for one in read if not 0 <= one < N_TOKENS]
+    wrong = [token for token in read if not 0 <= token < N_TOKENS]
     if wrong:
         raise Misuse(f"Tokens go from 0 to {N_TOKENS - 1}, and {wrong[0]} is none of them.")
     return read
@@ -223,14 +223,14 @@ def _read(number: int, ids: list[int], other: list[int] | None = None, head: str
     """Run a model, with one head's output from another sequence if one is given."""
     model, replace = trained_model(number), {}
     if other is not None:
-        block, own = map(int, head.split("."))
+        block, index = map(int, head.split("."))
         point = f"decoder.{block}.self_attention.heads"
         with record(model) as elsewhere:
             model(torch.tensor([other]))
 
         def instead(outputs: Tensor) -> Tensor:  # (batch, head, n, d_head)
             outputs = outputs.clone()
-            outputs[:, own] = elsewhere[point][:, own]
+            outputs[:, index] = elsewhere[point][:, index]
             return outputs
 
         replace = {point: instead}
@@ -264,39 +264,41 @@ def _agreeing(
     ids = _random(length, tokens, seed)
     with torch.no_grad():
         guesses = trained_model(number)(ids).argmax(dim=-1)
-    own = torch.tensor([_guesses(rule, row) for row in ids.tolist()])
-    same = own == guesses
+    rule_guesses = torch.tensor([_guesses(rule, row) for row in ids.tolist()])
+    same = rule_guesses == guesses
     return int(same.all(dim=1).sum()), len(ids), same.float().mean().item()
 
 
 def _guesses(rule: Rule, ids: list[int]) -> list[int]:
     """Return a rule's guesses; say in a sentence what is wrong with them."""
-    given = list(ids)
+    copy = list(ids)
     try:
-        found = rule(given)
+        guesses = rule(copy)
     except NotImplementedError:
         raise
     except Exception as error:
         raise _BadRule(
             f"Your rule raised {type(error).__name__} ({error!s:.80}) on {ids}."
         ) from None
-    if given != ids:
+    if copy != ids:
         raise _BadRule("Your rule changes the list that it is given: begin with `ids = list(ids)`.")
     try:
-        found = [operator.index(one) for one in found]
+        guesses = [operator.index(guess) for guess in guesses]
     except TypeError:
         raise _BadRule(
-            f"Return a list of whole numbers, one guess after each token: yours is {found!r:.60}."
+            f"Return a list of whole numbers, one guess after each token: yours is {guesses!r:.60}."
         ) from None
-    if len(found) != len(ids):
-        raise _BadRule(f"Return {len(ids)} guesses for {len(ids)} tokens: yours are {len(found)}.")
-    return found
+    if len(guesses) != len(ids):
+        raise _BadRule(
+            f"Return {len(ids)} guesses for {len(ids)} tokens: yours are {len(guesses)}."
+        )
+    return guesses
 
 
-def _agreement_sentence(kind: str, right: int, asked: int) -> str:
-    low, high = wilson(right, asked)
+def _agreement_sentence(kind: str, right: int, n: int) -> str:
+    low, high = wilson(right, n)
     return (
-        f"{kind}: your rule says what the model says on {right} of {asked} sequences "
+        f"{kind}: your rule says what the model says on {right} of {n} sequences "
         f"(95 % interval: {low:.0%} to {high:.0%})."
     )
 

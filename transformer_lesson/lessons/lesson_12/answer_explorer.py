@@ -109,7 +109,7 @@ class AnswerExplorer(PageExplorable):
             choices=[_choice(chosen, P, tokenizer, most) for chosen, P in choices],
             shape=shape,
             weights=_packed(_weights(model, ids), len(begun)),
-            measures=[_measure(one, shape) for one in measures],
+            measures=[_measure(measure, shape) for measure in measures],
             **values,
         )
 

@@ -37,7 +37,7 @@ EVERYDAY = (
 def ask(
     model: nn.Module,
     tokenizer: Tokenizer,
-    told: str | Messages,
+    prompt: str | Messages,
     longest: int = 50,
     form: Callable[[Tokenizer, list], Sequence[int]] = chat_prompt,
 ) -> str:
@@ -46,11 +46,11 @@ def ask(
     Args:
         model: that writes greedily.
         tokenizer: its own.
-        told: a question, or a conversation that ends with one: pairs (role, text).
+        prompt: a question, or a conversation that ends with one: pairs (role, text).
         longest: most tokens to write.
         form: makes ids of a conversation.
     """
-    messages = [("user", told)] if isinstance(told, str) else list(told)
+    messages = [("user", prompt)] if isinstance(prompt, str) else list(prompt)
     written = generate(model, list(form(tokenizer, messages)), longest)
     return tokenizer.decode(written.ids[0])
 

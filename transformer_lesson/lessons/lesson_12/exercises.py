@@ -160,7 +160,7 @@ def chat_prompt(tokenizer, messages):
         ([start], [end]),
         marks_as_text=(tokenizer.encode("<|im_start|>"), tokenizer.encode("<|im_end|>")),
     )
-    told = choose(
+    conversation = choose(
         messages,
         last_message_alone=messages[-1:],
         users_messages_alone=[pair for pair in messages if pair[0] == "user"],
@@ -169,7 +169,7 @@ def chat_prompt(tokenizer, messages):
         roles_exchanged=[(text, role) for role, text in messages],
     )
     ids = []
-    for role, text in told:
+    for role, text in conversation:
         spoken = choose(
             f"{role}\n{text}",
             no_role=text,
@@ -242,8 +242,8 @@ def llama_block(x, block, mask, positions):
     normalize, gammas = _norms(block)
     read = choose(normalize(x, gammas[0], 1e-5), no_norms=x, post_norm=x)
     Q, K, V = _rotated(read, block, positions)
-    found = _found(Q, K, V, block, mask)
-    between = choose(x + found, no_residuals=found)
+    output = _found(Q, K, V, block, mask)
+    between = choose(x + output, no_residuals=output)
     between = choose(between, post_norm=normalize(between, gammas[0], 1e-5))
     read = choose(
         normalize(between, gammas[1], 1e-5),
@@ -302,7 +302,7 @@ def _rotated(read, block, positions):
     )
     q, k, v = read @ block.W_Q, read @ block.W_K, read @ block.W_V
     n_heads, n_kv_heads = block.n_heads, block.n_kv_heads
-    Q, K, V = (split_heads(*one) for one in ((q, n_heads), (k, n_kv_heads), (v, n_kv_heads)))
+    Q, K, V = (split_heads(*pair) for pair in ((q, n_heads), (k, n_kv_heads), (v, n_kv_heads)))
     return choose(
         (turn(Q), turn(K), V), no_rotary=(Q, K, V), values_turned=(turn(Q), turn(K), turn(V))
     )

@@ -112,8 +112,8 @@ def second_time(title: str, with_all: dict[str, float], without: dict[str, list[
         without: by heads removed, the losses of one or several trials on the second copy.
     """
     text = "; ".join(f"{name}: {', '.join(f'{x:.1f}' for x in xs)}" for name, xs in without.items())
-    whole = ", ".join(f"{name} {loss:.1f}" for name, loss in with_all.items())
-    alt = f"Losses without some heads. {text}. Whole model: {whole}."
+    whole_losses = ", ".join(f"{name} {loss:.1f}" for name, loss in with_all.items())
+    alt = f"Losses without some heads. {text}. Whole model: {whole_losses}."
     picture, axes = figure(title, alt, width=7.5, height=0.55 * len(without) + 1.4)
     for name, loss in with_all.items():
         axes.axvline(loss, color="#566372", linewidth=1, linestyle="--")
@@ -232,24 +232,24 @@ def picked_and_fresh(
         named: heads drawn large, with their intervals and names.
         what: changes, with its unit.
     """
-    told = "; ".join(
+    changes = "; ".join(
         f"{name}, {len(heads)} heads: "
-        + ", ".join("{} {:+.2f} ({:+.2f} to {:+.2f})".format(one, *heads[one]) for one in named)
+        + ", ".join("{} {:+.2f} ({:+.2f} to {:+.2f})".format(part, *heads[part]) for part in named)
         for name, heads in rows.items()
     )
-    alt = f"Change without each head alone, with 95 % intervals. {told}."
+    alt = f"Change without each head alone, with 95 % intervals. {changes}."
     picture, axes = figure(title, alt, width=8.0, height=0.85 * len(rows) + 1.1)
     for y, heads in enumerate(rows.values()):
-        others = [mean for one, (mean, _, _) in heads.items() if one not in named]
+        others = [mean for part, (mean, _, _) in heads.items() if part not in named]
         axes.plot(others, [y] * len(others), "o", color=GRAY, alpha=0.35, markersize=5)
         axes.annotate(f"{len(others)} others", (0, y), (6, 9), textcoords="offset points",
                       fontsize=9, color=GRAY)  # fmt: skip
-        for i, one in enumerate(named):
-            mean, low, high = heads[one]
+        for i, part in enumerate(named):
+            mean, low, high = heads[part]
             place = y + 0.17 * (2 * i - 1)
             axes.hlines(place, low, high, color=COLORS[i], linewidth=1.5)
             axes.plot(mean, place, "o", color=COLORS[i], markersize=7)
-            axes.annotate(str(one), (low, place), (-5, 0), textcoords="offset points", fontsize=9,
+            axes.annotate(str(part), (low, place), (-5, 0), textcoords="offset points", fontsize=9,
                           ha="right", va="center", color=COLORS[i])  # fmt: skip
     axes.axvline(0, color=INK, lw=0.8)
     axes.set_yticks(range(len(rows)), list(rows))
@@ -271,14 +271,14 @@ def cost_of_blocks(
         as_mean: the same, with the part's mean over all tokens in place of zero.
     """
 
-    def told(costs) -> str:
+    def listed(costs) -> str:
         """Name the three blocks that cost most."""
         worst = sorted(range(len(costs)), key=lambda i: (-costs[i][0], i))[:3]
         return ", ".join(f"block {i} {costs[i][0]:+.2f}" for i in worst)
 
     alt = (
         f"Rise of the loss without the {part} of one block, for {len(zeroed)} blocks. Zeroed, the "
-        f"most: {told(zeroed)}. With its mean in its place: {told(as_mean)}. Lines show 95 % "
+        f"most: {listed(zeroed)}. With its mean in its place: {listed(as_mean)}. Lines show 95 % "
         "intervals."
     )
     picture, axes = figure(title, alt, width=7.4, height=2.8)
@@ -307,11 +307,13 @@ def costs_by_score(
         named: heads that have their name beside their dot.
     """
     x, y = zip(*heads.values(), strict=True)
-    told = ", ".join(f"{one} {heads[one][1]:+.1f} at {heads[one][0]:.2f}" for one in sorted(named))
-    picture, axes = figure(title, f"Cost of each head over its score. {told}.", 7.5, 3.0)
+    costs = ", ".join(
+        f"{head} {heads[head][1]:+.1f} at {heads[head][0]:.2f}" for head in sorted(named)
+    )
+    picture, axes = figure(title, f"Cost of each head over its score. {costs}.", 7.5, 3.0)
     axes.plot(x, y, "o", color=COLORS[0], alpha=0.5, markersize=5)
-    for one in named:
-        axes.annotate(str(one), heads[one], (5, 4), textcoords="offset points", fontsize=9)
+    for head in named:
+        axes.annotate(str(head), heads[head], (5, 4), textcoords="offset points", fontsize=9)
     axes.axhline(0, color="black", lw=0.8)
     axes.set(xlabel="induction score", ylabel="taken away alone,\nnats on the second copy")
     return picture

@@ -41,10 +41,10 @@ def atoms(text: str) -> list[str]:
 
 def reaction(acid: str, amine: str) -> Reaction:
     """Return the reaction of an acid and an amine, without the parts that react."""
-    own = len(atoms(f"N{amine}"))
+    n_amine = len(atoms(f"N{amine}"))
     of_acid = len(atoms(f"{acid}C(=O)"))  # its last O is given off
     text = f"N{amine}.{acid}C(=O)O>>{acid}C(=O)N{amine}"
-    return Reaction(text, [*range(own, own + of_acid), *range(own)])
+    return Reaction(text, [*range(n_amine, n_amine + of_acid), *range(n_amine)])
 
 
 def all_reactions() -> Iterator[Reaction]:
@@ -53,19 +53,19 @@ def all_reactions() -> Iterator[Reaction]:
 
 
 def looks_back(
-    model: nn.Module, ids_of: Mapping[str, int], one: Reaction
+    model: nn.Module, ids_of: Mapping[str, int], example: Reaction
 ) -> Float[Tensor, "layer head product before"]:
     """Return how much each atom of a product looks at each atom before the arrow.
 
     Args:
         model: an encoder of letters.
         ids_of: its vocabulary.
-        one: what it reads.
+        example: what it reads.
     """
-    letters = re.findall("Br|Cl|>>|.", one.text)
+    letters = re.findall("Br|Cl|>>|.", example.text)
     ids = torch.tensor([[ids_of[letter] for letter in ["[CLS]", *letters, "[SEP]"]]])
     places = [i for i, letter in enumerate(letters, start=1) if letter.isalpha()]  # 0 is [CLS]
-    n_before = len(one.sides()[0])
+    n_before = len(example.sides()[0])
     with record(model) as run:
         model(ids)
     points = [name for name in run if name.endswith(".self_attention.weights")]
@@ -76,18 +76,18 @@ def looks_back(
 def share_found(model: nn.Module, ids_of: Mapping[str, int]) -> Float[Tensor, "layer head"]:
     """Return at what share of all products' atoms a head looks most at where the atom was."""
     right, n = 0, 0
-    for one in all_reactions():
-        found = looks_back(model, ids_of, one).argmax(dim=-1) == torch.tensor(one.origin)
-        right, n = right + found.sum(dim=-1), n + len(one.origin)
+    for example in all_reactions():
+        hits = looks_back(model, ids_of, example).argmax(dim=-1) == torch.tensor(example.origin)
+        right, n = right + hits.sum(dim=-1), n + len(example.origin)
     return right / n
 
 
 def share_by_letters() -> tuple[float, int]:
     """Return the same for taking the first equal letter from the left, and how many atoms."""
     right = n = 0
-    for one in all_reactions():
-        left, product = one.sides()
-        for atom, origin in zip(product, one.origin, strict=True):
+    for example in all_reactions():
+        left, product = example.sides()
+        for atom, origin in zip(product, example.origin, strict=True):
             right, n = right + (left.index(atom) == origin), n + 1
             left[left.index(atom)] = "taken"
     return right / n, n

@@ -233,9 +233,12 @@ class Runs:
         encoded = [tokenizer.encode(" ".join(manual.EXAMPLES[:end])) for end in ends]
         self.ends, prose = [len(ids) for ids in encoded], torch.tensor(encoded[-1:])
         self.n_prompt = len(conversations(tokenizer, [("What is the capital of Italy?", "")])[0])
-        whole = [capital_answers(tokenizer, of) for of in (CAPITALS, FRESH)]
-        whole += [prose, random_twice(), random_twice(*FRESH_COPIES)]
-        self.texts, self.labels = ([ids[:, :-1] for ids in whole], [ids[:, 1:] for ids in whole])
+        sequences = [capital_answers(tokenizer, of) for of in (CAPITALS, FRESH)]
+        sequences += [prose, random_twice(), random_twice(*FRESH_COPIES)]
+        self.texts, self.labels = (
+            [ids[:, :-1] for ids in sequences],
+            [ids[:, 1:] for ids in sequences],
+        )
         self.streams = [list(self._from(0, ids, model.embedding(ids))) for ids in self.texts]
 
     def _from(self, block: int, ids: Tensor, x: Tensor) -> Iterator[Tensor]:
@@ -259,7 +262,7 @@ class Runs:
             self._named(0, first, COUNTRY),
             self._named(0, first, CAPITAL),
             self._named(1, self._end(1, part), CAPITAL) if tried else (),
-            tuple(one.mean().item() for one in sentences) if single else (),
+            tuple(losses.mean().item() for losses in sentences) if single else (),
             tuple(self._losses(4, self._end(4, part), 32).mean(dim=1).tolist()) if single else (),
             prose.mean().item(),
             twice.mean().item(),
@@ -311,9 +314,9 @@ def stored() -> Mapping[Part | None, Effects]:
 def measures() -> list[Measure]:
     """Return what AnswerExplorer shows: of the first ten capitals, of prose and of copying."""
     numbers: dict[str, Callable[[Effects], float]] = {
-        "mean P(capital) of ten": lambda one: fmean(one.capital),
-        "loss on prose": lambda one: one.prose,
-        "loss on copying": lambda one: one.copy,
+        "mean P(capital) of ten": lambda effects: fmean(effects.capital),
+        "loss on prose": lambda effects: effects.prose,
+        "loss on copying": lambda effects: effects.copy,
     }
     return [_measure(name, number) for name, number in numbers.items()]
 

@@ -155,7 +155,7 @@ def _value(of) -> bytes:
     """Return a piece of metadata: the number of its kind, and its bytes."""
     if isinstance(of, list):
         kind = 8 if isinstance(of[0], str) else 5
-        items = [_text(one) if kind == 8 else struct.pack("<i", one) for one in of]
+        items = [_text(item) if kind == 8 else struct.pack("<i", item) for item in of]
         return struct.pack("<IIQ", 9, kind, len(of)) + b"".join(items)
     if isinstance(of, str):
         return struct.pack("<I", 8) + _text(of)

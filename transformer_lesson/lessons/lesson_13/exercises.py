@@ -123,18 +123,19 @@ def apply_rotary(x, positions, base=10000.0):
     cos, sin = choose((cos, sin), sine_and_cosine_exchanged=(sin, cos))
     cos_2, sin_2 = choose((cos_2, sin_2), sine_and_cosine_exchanged=(sin_2, cos_2))
     first, second = choose((x[..., :half], x[..., half:]), neighbors=(x[..., ::2], x[..., 1::2]))
-    one = choose(
+    new_first = choose(
         first * cos - second * sin,
         other_direction=first * cos + second * sin,
         two_plus_signs=first * cos + second * sin,
     )
-    other = choose(
+    new_second = choose(
         second * cos_2 + first * sin_2,
         other_direction=second * cos_2 - first * sin_2,
-        with_the_new_first=second * cos_2 + one * sin_2,
+        with_the_new_first=second * cos_2 + new_first * sin_2,
     )
     return choose(
-        torch.cat([one, other], dim=-1), neighbors=torch.stack([one, other], dim=-1).flatten(-2)
+        torch.cat([new_first, new_second], dim=-1),
+        neighbors=torch.stack([new_first, new_second], dim=-1).flatten(-2),
     )
 
 
@@ -174,8 +175,8 @@ def _says(answer, seeds: int, effect: float) -> float:
 @breaks("a rule for noise of one size")
 def _any_size_of_noise(answer, inputs: tuple, result: Tensor) -> str | None:
     for seeds in ALLOWED:
-        said, large = (answer(scale * _simulated(seeds, 1.0)) for scale in (1, 1000))
-        changed = (said != large).double().mean().item()
+        small, large = (answer(scale * _simulated(seeds, 1.0)) for scale in (1, 1000))
+        changed = (small != large).double().mean().item()
         if changed > 0.01:
             return (
                 f"We took {ROWS:,} comparisons and made all their differences 1000 times as large. "
@@ -187,24 +188,24 @@ def _any_size_of_noise(answer, inputs: tuple, result: Tensor) -> str | None:
 
 @breaks("a rule that finds differences where there are none")
 def _few_false_alarms(answer, inputs: tuple, result: Tensor) -> str | None:
-    for seeds, (most, said) in ALLOWED.items():
+    for seeds, (most, wording) in ALLOWED.items():
         alarms = _says(answer, seeds, 0.0)
         if alarms > most:
             return (
                 f"We changed nothing and compared {ROWS:,} times, with {seeds} seeds each. Your "
-                f"rule says that the difference counts in {alarms:.1%} of them. {said} the most."
+                f"rule says that the difference counts in {alarms:.1%} of them. {wording} the most."
             )
     return None
 
 
 @breaks("a rule that overlooks true differences")
 def _finds_what_is_there(answer, inputs: tuple, result: Tensor) -> str | None:
-    for effect, what in ((1.0, "higher"), (-1.0, "lower")):
-        found = _says(answer, 10, effect)
-        if found < 0.48:
+    for effect, side in ((1.0, "higher"), (-1.0, "lower")):
+        share = _says(answer, 10, effect)
+        if share < 0.48:
             return (
-                f"Ten seeds, and the new loss is truly {what} by one standard deviation. Your rule "
-                f"finds that in {found:.0%} of {ROWS:,} comparisons. It should in half of them."
+                f"Ten seeds, and the new loss is truly {side} by one standard deviation. Your rule "
+                f"finds that in {share:.0%} of {ROWS:,} comparisons. It should in half of them."
             )
     return None
 
@@ -311,7 +312,7 @@ def at_their_best(old, new):
         olds_rate_for_both=[old[best[0]], new[min(best[0], len(new) - 1)]],
         rate_untouched=[old[0], new[0]],
     )
-    edges = [row in (0, len(one) - 1) for one, row in zip((old, new), best, strict=True)]
+    edges = [row in (0, len(losses) - 1) for losses, row in zip((old, new), best, strict=True)]
     edge = choose(
         any(edges),
         olds_length_for_both=any(row in (0, len(old) - 1) for row in best),
@@ -421,8 +422,8 @@ def _router_learns(answer, inputs: tuple, weights: Tensor, balance: Tensor) -> s
     if not all(map(same, experts.route(x, W_router, k), (weights, balance))):
         return None
     learning = W_router.clone().requires_grad_()
-    for name, one in zip(("weights", "balance"), answer(x.clone(), learning, k), strict=True):
-        if not one.requires_grad:
+    for name, result in zip(("weights", "balance"), answer(x.clone(), learning, k), strict=True):
+        if not result.requires_grad:
             return (
                 f"The numbers are right, but no gradient of your {name} reaches W_router, and the "
                 "router would not learn.\nSomething cuts its path: `detach`, `.item()`, `no_grad`, "
@@ -520,8 +521,8 @@ def linear_attention_step(state, q, k, v):
     )
     read = choose(new, read_before_writing=state, own_token_alone=written)
     output = _found(read, q)
-    kept = choose(new, old_state_returned=state)
-    return (output, kept)
+    next_state = choose(new, old_state_returned=state)
+    return (output, next_state)
 
 
 def _written(state, k, v):
@@ -613,13 +614,13 @@ def _plus_one(block):
     return block._replace(**{name: getattr(block, name) + 1 for name in names})
 
 
-def _added(x, found, behind):
+def _added(x, output, behind):
     """Return x with what a sub-layer found."""
     return choose(
-        x + rms_norm(found, behind, 1e-6),
-        no_norms_behind=x + found,
-        sum_normalized=rms_norm(x + found, behind, 1e-6),
-        no_residuals=rms_norm(found, behind, 1e-6),
+        x + rms_norm(output, behind, 1e-6),
+        no_norms_behind=x + output,
+        sum_normalized=rms_norm(x + output, behind, 1e-6),
+        no_residuals=rms_norm(output, behind, 1e-6),
     )
 
 

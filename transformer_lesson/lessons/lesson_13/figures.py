@@ -19,7 +19,7 @@ STYLES = ("-", "--", "-.", ":")
 
 def differences(
     title: str,
-    found: Mapping[str, Sequence[float]],
+    rows: Mapping[str, Sequence[float]],
     beside: str = "the row above",
     unclear: str = "inside the noise",
 ) -> Figure:
@@ -27,19 +27,19 @@ def differences(
 
     Args:
         title: the claim that the figure supports.
-        found: by change, the difference in loss of each seed.
+        rows: by change, the difference in loss of each seed.
         beside: what each change is compared with.
         unclear: what to call a difference that doesn't count.
     """
     colors = {**FOUND, unclear: FOUND["inside the noise"]}
-    verdicts = {name: verdict(values) for name, values in found.items()}
-    verdicts = {name: said if "loss" in said else unclear for name, said in verdicts.items()}
+    verdicts = {name: verdict(values) for name, values in rows.items()}
+    verdicts = {name: answer if "loss" in answer else unclear for name, answer in verdicts.items()}
     details = [
-        f"{name}: mean {fmean(values):+.3f}, {verdicts[name]}" for name, values in found.items()
+        f"{name}: mean {fmean(values):+.3f}, {verdicts[name]}" for name, values in rows.items()
     ]
-    picture, axes = figure(title, f"{'. '.join(details)}.", 8.2, 0.9 + 0.32 * len(found))
+    picture, axes = figure(title, f"{'. '.join(details)}.", 8.2, 0.9 + 0.32 * len(rows))
     picture.subplots_adjust(left=0.31, right=0.83, bottom=0.6 / picture.get_figheight())
-    for row, (name, values) in enumerate(found.items()):
+    for row, (name, values) in enumerate(rows.items()):
         color = colors[verdicts[name]]
         axes.plot([min(values), max(values)], [row, row], color=color, lw=5, alpha=0.25)
         axes.plot(values, [row] * len(values), "o", color=color, ms=5, alpha=0.8)
@@ -47,8 +47,8 @@ def differences(
         axes.text(1.02, row, verdicts[name], transform=axes.get_yaxis_transform(), va="center",
                   fontsize=9, color=color)  # fmt: skip
     axes.axvline(0, color="black", lw=0.8)
-    axes.set_yticks(range(len(found)), [printable(name) for name in found], fontsize=9)
-    axes.set(ylim=(len(found) - 0.5, -0.5), xlabel=f"{NATS}, against {beside}; a dot is a seed")
+    axes.set_yticks(range(len(rows)), [printable(name) for name in rows], fontsize=9)
+    axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"{NATS}, against {beside}; a dot is a seed")
     axes.grid(axis="x", alpha=0.3)
     axes.locator_params(axis="x", nbins=5)
     return picture
@@ -112,25 +112,28 @@ def along_a_text(title: str, runs: Mapping[str, Sequence[Sequence[float]]]) -> F
     return picture
 
 
-def shares(title: str, found: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+def shares(title: str, models: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """Return a figure of tokens' experts: a bar for each block, the most used one at the bottom.
 
     Args:
         title: the claim that the figure supports.
-        found: by panel, each block's share of tokens for each expert; they add up to 1.
+        models: by panel, each block's share of tokens for each expert; they add up to 1.
     """
     details = [
-        f"{name}: {', '.join(f'{max(one):.1f}' for one in some)}" for name, some in found.items()
+        f"{name}: {', '.join(f'{max(block):.1f}' for block in blocks)}"
+        for name, blocks in models.items()
     ]
     alt = f"The favorite's share in each block. {'; '.join(details)}."
-    picture, panels = figure(title, alt, 8.2, 2.9, columns=len(found))
-    for axes, (name, some) in zip(panels, found.items(), strict=True):
-        bottoms = [0.0] * len(some)
-        for rank, row in enumerate(zip(*(sorted(one)[::-1] for one in some), strict=True)):
+    picture, panels = figure(title, alt, 8.2, 2.9, columns=len(models))
+    for axes, (name, blocks) in zip(panels, models.items(), strict=True):
+        bottoms = [0.0] * len(blocks)
+        for rank, row in enumerate(zip(*(sorted(block)[::-1] for block in blocks), strict=True)):
             color = COLORS[0] if rank == 0 else str(0.62 + 0.045 * rank)
-            axes.bar(range(len(some)), row, bottom=bottoms, color=color, edgecolor="white", lw=0.6)
+            axes.bar(
+                range(len(blocks)), row, bottom=bottoms, color=color, edgecolor="white", lw=0.6
+            )
             bottoms = [low + x for low, x in zip(bottoms, row, strict=True)]
-        axes.axhline(1 / len(some[0]), color="black", lw=0.8, ls=":")
+        axes.axhline(1 / len(blocks[0]), color="black", lw=0.8, ls=":")
         axes.set(title=printable(name), ylim=(0, 1), xticks=[], xlabel="two blocks, three seeds")
     panels[0].set_ylabel("share of characters")
     return picture

@@ -38,14 +38,14 @@ Change = Callable[[DecoderOnlyTransformer], Any]
 @contextmanager
 def put(*changes: tuple[Any, str, Any]) -> Iterator[None]:
     """Put other values in place, (object, name, value) each; at the end the old ones."""
-    kept = [(one, name, getattr(one, name)) for one, name, _ in changes]
+    before = [(owner, name, getattr(owner, name)) for owner, name, _ in changes]
     try:
-        for one, name, value in changes:
-            setattr(one, name, value)
+        for owner, name, value in changes:
+            setattr(owner, name, value)
         yield
     finally:
-        for one, name, value in kept:
-            setattr(one, name, value)
+        for owner, name, value in before:
+            setattr(owner, name, value)
 
 
 @contextmanager
@@ -71,9 +71,9 @@ def windows(
         return x, mask, *rest
 
     with ExitStack() as stack:
-        for block, own in zip(model.decoder, model.config.windows, strict=True):
-            given = (near, near_sinks) if own else (far, far_sinks)
-            hook = partial(exchange, *given)
+        for block, local in zip(model.decoder, model.config.windows, strict=True):
+            limits = (near, near_sinks) if local else (far, far_sinks)
+            hook = partial(exchange, *limits)
             stack.callback(block.register_forward_pre_hook(hook).remove)
         yield
 
@@ -143,11 +143,11 @@ def constant(
         ids: the other text.
         apart: the first token, `<bos>`, has a number of its own, which no other token changes.
     """
-    found: dict[nn.Module, tuple[Tensor, Tensor]] = {}  # of the first token, of the others
+    sizes: dict[nn.Module, tuple[Tensor, Tensor]] = {}  # of the first token, of the others
 
     def measure(norm: nn.Module, inputs: tuple) -> None:
         size = inputs[0].square().mean(-1).sqrt()  # (..., n)
-        found[norm] = (
+        sizes[norm] = (
             (size[..., 0].mean(), size[..., 1:].mean()) if apart else (size.mean(), size.mean())
         )
 
@@ -157,7 +157,7 @@ def constant(
         model(ids, last_only=True)
 
     def divided(norm: nn.Module, x: Tensor) -> Tensor:
-        first, rest = found[norm]
+        first, rest = sizes[norm]
         return torch.cat([x[..., :1, :] / first, x[..., 1:, :] / rest], dim=-2) * norm.weight
 
     return put(*((norm, "forward", partial(divided, norm)) for norm in norms))
@@ -233,7 +233,7 @@ def repeated() -> Int[Tensor, "text n"]:
 @torch.no_grad()
 def copying(model: DecoderOnlyTransformer, ids: Int[Tensor, "text n"]) -> Float[Tensor, " text"]:
     """Return each text's mean loss over the second time, but its first token."""
-    logits = torch.cat([model(one[None, :-1])[:, PERIOD + 1 :] for one in ids])
+    logits = torch.cat([model(text[None, :-1])[:, PERIOD + 1 :] for text in ids])
     labels = ids[:, PERIOD + 2 :]
     return F.cross_entropy(logits.mT, labels, reduction="none").mean(1)
 
@@ -246,8 +246,8 @@ def head_scores(
     with record(model) as run:
         model(ids[:, :-1], last_only=True)
     layers = range(model.config.n_layers)
-    seen = [run[f"decoder.{i}.self_attention.weights"][..., 1:, 1:] for i in layers]
-    return torch.stack([induction_score(one, PERIOD) for one in seen])
+    tables = [run[f"decoder.{i}.self_attention.weights"][..., 1:, 1:] for i in layers]
+    return torch.stack([induction_score(weights, PERIOD) for weights in tables])
 
 
 @torch.no_grad()
@@ -326,7 +326,7 @@ class Opened(NamedTuple):
             [fmean(runs[first // RUN : end // RUN]) for runs in self.rises(name)]
             for name in (change, other)
         ]
-        mean, low, high = student([one - less for one, less in zip(*both, strict=True)])
+        mean, low, high = student([more - less for more, less in zip(*both, strict=True)])
         return f"{'the difference':25} {mean:+6.2f}  ({low:+.2f} to {high:+.2f})"
 
 
@@ -337,4 +337,4 @@ def stored() -> Opened:
     Raises:
         ValueError: the file is missing or damaged.
     """
-    return read_stored(STORED, f"{__package__}.measure_gemma", lambda found: Opened(**found))
+    return read_stored(STORED, f"{__package__}.measure_gemma", lambda fields: Opened(**fields))

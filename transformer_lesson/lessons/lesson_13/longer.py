@@ -150,11 +150,14 @@ def read_far_otherwise(
         speeds, ahead: towards a key d tokens back, and d is more than that, pair j turns by
             speeds[j] * d + ahead[j] radians.
     """
-    copy, own = read_otherwise(model), frequencies_of(model)
+    copy, frequencies = read_otherwise(model), frequencies_of(model)
     for block in copy.decoder:
         attention = block.self_attention
         attention.__class__, attention.rotate = NearAndFar, NoTurn()
-        attention.near, attention.turns = near, ((own, torch.zeros_like(own)), (speeds, ahead))
+        attention.near, attention.turns = (
+            near,
+            ((frequencies, torch.zeros_like(frequencies)), (speeds, ahead)),
+        )
     return copy
 
 
@@ -162,15 +165,19 @@ def stopped(
     model: DecoderOnlyTransformer, pairs: Sequence[int], at: int = LENGTH - 1
 ) -> DecoderOnlyTransformer:
     """Return a copy in which these pairs turn no further than they do `at` tokens back."""
-    own = frequencies_of(model)
-    stop = torch.isin(torch.arange(len(own)), torch.tensor(pairs))
-    return read_far_otherwise(model, at, own.where(~stop, 0.0), (at * own).where(stop, 0.0))
+    frequencies = frequencies_of(model)
+    stop = torch.isin(torch.arange(len(frequencies)), torch.tensor(pairs))
+    return read_far_otherwise(
+        model, at, frequencies.where(~stop, 0.0), (at * frequencies).where(stop, 0.0)
+    )
 
 
 def interpolated_beyond(model: DecoderOnlyTransformer, near: int) -> DecoderOnlyTransformer:
     """Return a copy for which only the distance beyond the nearest tokens is divided by 4."""
-    own = frequencies_of(model)
-    return read_far_otherwise(model, near, own / FACTOR, near * own * (1 - 1 / FACTOR))
+    frequencies = frequencies_of(model)
+    return read_far_otherwise(
+        model, near, frequencies / FACTOR, near * frequencies * (1 - 1 / FACTOR)
+    )
 
 
 @torch.no_grad()

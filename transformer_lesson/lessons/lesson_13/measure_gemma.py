@@ -24,49 +24,49 @@ PAIRS = 5  # of other heads
 
 def texts() -> list[str]:
     """Return the prose of seven lessons."""
-    found = []
+    lessons = []
     for path in sorted((COURSE / "notebooks").glob("[01]*.ipynb"))[3:10]:
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         prose = ["".join(c["source"]) for c in cells if c["cell_type"] == "markdown"]
-        found.append("\n\n".join(prose))
-    return found
+        lessons.append("\n\n".join(prose))
+    return lessons
 
 
-def keep(found: gemma.Opened) -> None:
+def keep(results: gemma.Opened) -> None:
     """Write what is known so far."""
-    text = json.dumps(found._asdict(), ensure_ascii=False)
+    text = json.dumps(results._asdict(), ensure_ascii=False)
     for end in ("], ", "}, "):
         text = text.replace(end, end.rstrip() + "\n")
     gemma.STORED.write_text(text + "\n", "utf-8")
 
 
-def measure_text(found, model, ids, changes) -> None:
+def measure_text(results, model, ids, changes) -> None:
     """Measure a text under each change, and after other tokens than `<bos>`."""
     for name, change in changes.items():
         end = gemma.TOKENS if name.startswith((gemma.AS_IT_IS, *DISTANT)) else gemma.SHORT
         with change():
-            found.losses[name].append(gemma.by_run(gemma.losses(model, ids[:, : end + 1])))
-        print(f"{name:30} {fmean(found.losses[name][-1]):.3f}", flush=True)
+            results.losses[name].append(gemma.by_run(gemma.losses(model, ids[:, : end + 1])))
+        print(f"{name:30} {fmean(results.losses[name][-1]):.3f}", flush=True)
     for name, first in FIRSTS.items():
         start = torch.tensor([first], dtype=ids.dtype)
         read = torch.cat([start, ids[:, 1:]], dim=1)
         losses = gemma.losses(model, read, gemma.STEP - 1 + len(first))  # of the same tokens
-        found.losses[name].append(gemma.by_run(losses))
-        print(f"{name:30} {fmean(found.losses[name][-1]):.3f}", flush=True)
-    keep(found)  # all of a text, or nothing
+        results.losses[name].append(gemma.by_run(losses))
+        print(f"{name:30} {fmean(results.losses[name][-1]):.3f}", flush=True)
+    keep(results)  # all of a text, or nothing
 
 
-def measure_copies(found, model, text, other) -> None:
+def measure_copies(results, model, text, other) -> None:
     """Measure where copying sits: heads' scores, blocks narrowed, heads taken out.
 
     Heads are taken out in two ways: with zeros, and with their mean over another text.
     """
     ids = gemma.repeated()
-    if not found.scores:
+    if not results.scores:
         scores = gemma.head_scores(model, ids).tolist()
-        found.scores.extend([round(x, 3) for x in row] for row in scores)
-    heads = [(i, h) for i in range(len(found.scores)) for h in range(len(found.scores[0]))]
-    ranked = sorted(heads, key=lambda at: -found.scores[at[0]][at[1]])
+        results.scores.extend([round(x, 3) for x in row] for row in scores)
+    heads = [(i, h) for i in range(len(results.scores)) for h in range(len(results.scores[0]))]
+    ranked = sorted(heads, key=lambda at: -results.scores[at[0]][at[1]])
     means = gemma.head_means(model, other)
     ways = {gemma.AS_IT_IS: lambda: gemma.ExitStack()}
     for i in (5, 11, 17, 4, 10, 16):
@@ -79,13 +79,13 @@ def measure_copies(found, model, text, other) -> None:
         ways[f"mean of {name}"] = lambda pair=pair: gemma.without_heads(model, list(pair), means)
     for name, way in ways.items():
         with way():
-            if name not in found.copies:
-                found.copies[name] = [round(x, 3) for x in gemma.copying(model, ids).tolist()]
-            if "window" not in name and name not in found.without:
+            if name not in results.copies:
+                results.copies[name] = [round(x, 3) for x in gemma.copying(model, ids).tolist()]
+            if "window" not in name and name not in results.without:
                 loss = gemma.losses(model, text[:, : gemma.SHORT + 1]).mean().item()
-                found.without[name] = round(loss, 3)
-        keep(found)
-        print(f"{name:30} {fmean(found.copies[name]):.3f}", found.without.get(name), flush=True)
+                results.without[name] = round(loss, 3)
+        keep(results)
+        print(f"{name:30} {fmean(results.copies[name]):.3f}", results.without.get(name), flush=True)
 
 
 def main() -> None:
@@ -100,10 +100,10 @@ def main() -> None:
     *rows, other = rows  # on the seventh sizes are measured, and nothing else
     changes = gemma.conditions(model, other[:, : gemma.SHORT])
     empty = {name: [] for name in (*changes, *FIRSTS)}
-    found = gemma.stored() if gemma.STORED.exists() else gemma.Opened(empty, [], {}, {})
-    for ids in rows[len(found.losses["no <bos>"]) :]:
-        measure_text(found, model, ids, changes)
-    measure_copies(found, model, rows[0], other[:, : gemma.SHORT])
+    results = gemma.stored() if gemma.STORED.exists() else gemma.Opened(empty, [], {}, {})
+    for ids in rows[len(results.losses["no <bos>"]) :]:
+        measure_text(results, model, ids, changes)
+    measure_copies(results, model, rows[0], other[:, : gemma.SHORT])
 
 
 if __name__ == "__main__":

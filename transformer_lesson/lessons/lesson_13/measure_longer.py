@@ -33,31 +33,31 @@ def ways(model) -> dict:
         "raised base": learned * FACTOR ** (-torch.arange(len(PAIRS)) / 7),  # the last pair by 4
         "by parts": stretched_frequencies(16, 10000.0, since_2017.LENGTH, FACTOR),
     }
-    found = {name: read_otherwise(model, f) for name, f in turned.items() if name != "unchanged"}
-    found |= {f"window {n}": read_otherwise(model, window=n) for n in (64, 32, 16)}
+    models = {name: read_otherwise(model, f) for name, f in turned.items() if name != "unchanged"}
+    models |= {f"window {n}": read_otherwise(model, window=n) for n in (64, 32, 16)}
     for name, frequencies in turned.items():
         for rate in longer.RATES:
-            other = found[f"{name}, 30 steps at {rate}"] = read_otherwise(model, frequencies)
+            other = models[f"{name}, 30 steps at {rate}"] = read_otherwise(model, frequencies)
             longer.practice(other, rate)
-    return found
+    return models
 
 
 def causes(model) -> dict:
     """Return the rotary model with one thing changed that may be to blame."""
-    found = {f"pair {j} stopped": stopped(model, [j]) for j in PAIRS}
-    found["all but pair 3 stopped"] = stopped(model, [j for j in PAIRS if j != 3])
-    found |= {f"pair 3 stopped at {at}": stopped(model, [3], at) for at in (95, 127, 159, 191)}
-    found |= {f"interpolation beyond {n}": interpolated_beyond(model, n) for n in (1, 2, 4, 8)}
+    models = {f"pair {j} stopped": stopped(model, [j]) for j in PAIRS}
+    models["all but pair 3 stopped"] = stopped(model, [j for j in PAIRS if j != 3])
+    models |= {f"pair 3 stopped at {at}": stopped(model, [3], at) for at in (95, 127, 159, 191)}
+    models |= {f"interpolation beyond {n}": interpolated_beyond(model, n) for n in (1, 2, 4, 8)}
     for rate in longer.RATES:
-        other = found[f"unchanged, 30 steps on 64 at {rate}"] = read_otherwise(model)
+        other = models[f"unchanged, 30 steps on 64 at {rate}"] = read_otherwise(model)
         longer.practice(other, rate, length=since_2017.LENGTH)
-    return found
+    return models
 
 
 def main() -> None:
     """Train every way to place tokens, and store its losses along a text."""
     torch.set_num_threads(1)
-    kept: dict[str, list[list[float]]] = {}
+    table: dict[str, list[list[float]]] = {}
     for seed in SEEDS:
         models = {}
         for name in longer.KINDS:
@@ -69,12 +69,12 @@ def main() -> None:
         for name, model in (models | ways(rotary) | causes(rotary)).items():
             losses = loss_by_position(model)
             results = [round(loss, 3) for loss in quarters(losses)]
-            kept.setdefault(name, []).append(results)
+            table.setdefault(name, []).append(results)
             if name in longer.KINDS:
                 fine = [round(loss, 3) for loss in pieces(losses)]
-                kept.setdefault(f"{name}, in pieces", []).append(fine)
+                table.setdefault(f"{name}, in pieces", []).append(fine)
             print(seed, name, results, flush=True)
-    lines = (f" {json.dumps(name)}: {json.dumps(runs)}" for name, runs in kept.items())
+    lines = (f" {json.dumps(name)}: {json.dumps(runs)}" for name, runs in table.items())
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     longer.TABLE.write_text(text, encoding="utf-8")
 

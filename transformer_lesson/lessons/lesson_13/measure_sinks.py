@@ -20,11 +20,11 @@ def main() -> None:
     model, tokenizer = from_pretrained(path).eval(), llama_cpp.read_tokenizer(path)
     rows = []
     for ids in sinks.passages(tokenizer):
-        taken = cut_off(sinks.all_weights(model, ids[None, :-1]).flatten(0, 1), sinks.WINDOW)
-        assert taken.argmax() == 0
+        shares = cut_off(sinks.all_weights(model, ids[None, :-1]).flatten(0, 1), sinks.WINDOW)
+        assert shares.argmax() == 0
         losses = {name: round(loss, 3) for name, loss in sinks.losses(model, ids).items()}
         first = tokenizer.decode([int(ids[0])])
-        rows.append([first, round(taken.sum().item(), 3), round(taken[0].item(), 3), losses])
+        rows.append([first, round(shares.sum().item(), 3), round(shares[0].item(), 3), losses])
         print(*rows[-1], flush=True)
     text = "[\n" + ",\n".join(f" {json.dumps(row)}" for row in rows) + "\n]\n"
     sinks.STORED.write_text(text, encoding="utf-8")

@@ -30,13 +30,13 @@ def outcome(name: str, rate: float, seed: int) -> tuple[float, list[list[float]]
 def measured(name: str) -> Stored:
     """Train one recipe at all of its rates."""
     runs = {rate: [outcome(name, rate, seed) for seed in SEEDS] for rate in rates_of(name)}
-    found = Stored({rate: [loss for loss, _ in some] for rate, some in runs.items()}, [])
-    best = found.best_rate()
+    results = Stored({rate: [loss for loss, _ in some] for rate, some in runs.items()}, [])
+    best = results.best_rate()
     if name in (*ladder(), "Muon"):
-        found.losses[best] += [outcome(name, best, seed)[0] for seed in MORE]
+        results.losses[best] += [outcome(name, best, seed)[0] for seed in MORE]
     if "experts" in name:
-        return found._replace(shares=[shares for _, shares in runs[RATES[1]]])
-    return found
+        return results._replace(shares=[shares for _, shares in runs[RATES[1]]])
+    return results
 
 
 def main() -> None:
@@ -45,9 +45,9 @@ def main() -> None:
     for name in sys.argv[1:] or RECIPES:
         results = measured(name)
         print(name, *results, flush=True)
-        kept = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
-        kept[name] = results
-        lines = (f" {json.dumps(key)}: {json.dumps(kept[key])}" for key in RECIPES if key in kept)
+        table = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
+        table[name] = results
+        lines = (f" {json.dumps(key)}: {json.dumps(table[key])}" for key in RECIPES if key in table)
         STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

@@ -82,10 +82,10 @@ def ladder() -> dict[str, ModelConfig]:
     """Return configs of equal size, from 2017's to 2026's, adding one change at a time."""
     first = paper_config()
     n_parameters = count_parameters(DecoderOnlyTransformer(first))
-    taken = accumulate(CHANGES.values(), lambda before, change: before | change)
+    choices_so_far = accumulate(CHANGES.values(), lambda before, change: before | change)
     return {"2017": first} | {
         f"+ {name}": same_size(replace(first, **choices), n_parameters)
-        for name, choices in zip(CHANGES, taken, strict=True)
+        for name, choices in zip(CHANGES, choices_so_far, strict=True)
     }
 
 
@@ -129,5 +129,5 @@ def at_their_best(
         of its grid, so that a better one may lie beyond.
     """
     best = [int(losses.mean(dim=1).argmin()) for losses in (old, new)]
-    edge = any(row in (0, len(one) - 1) for one, row in zip((old, new), best, strict=True))
+    edge = any(row in (0, len(losses) - 1) for losses, row in zip((old, new), best, strict=True))
     return new[best[1]] - old[best[0]], edge

@@ -63,12 +63,12 @@ def losses(model: DecoderOnlyTransformer, ids: Int[Tensor, " n"]) -> dict[str, f
     inputs, labels = ids[None, :-1], ids[ASKED + 1]
     masks = {"everything": window_mask(TOKENS, TOKENS), "a window of 64": window_mask(TOKENS, 64)}
     masks |= {f"a window of 64, sinks: {k}": sink_mask(TOKENS, WINDOW, k) for k in (1, 4)}
-    found = {}
+    results = {}
     for name, mask in masks.items():
         with seeing(model, mask):
-            found[name] = F.cross_entropy(model(inputs)[0, ASKED], labels).item()
+            results[name] = F.cross_entropy(model(inputs)[0, ASKED], labels).item()
     logits = model(ids.unfold(0, WINDOW, 1)[ASKED - WINDOW + 1])[:, -1]  # none of them sees more
-    return found | {ALONE: F.cross_entropy(logits, labels).item()}
+    return results | {ALONE: F.cross_entropy(logits, labels).item()}
 
 
 class Passage(NamedTuple):

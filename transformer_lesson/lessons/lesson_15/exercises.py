@@ -51,12 +51,12 @@ def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
     scores, values = inputs[3:]
     if not scores.isfinite().all():
         return None
-    given = _empty_state(scores, values)
+    carried = _empty_state(scores, values)
     for block in ((scores, values), (scores + 1, -values)):
-        given = answer(*(part.to(scores.dtype) for part in given), *block)
+        carried = answer(*(part.to(scores.dtype) for part in carried), *block)
     weights = torch.cat([scores, scores + 1], dim=-1).softmax(dim=-1)
     wanted = weights @ torch.cat([values, -values])
-    furthest = (given[2] / given[1][..., None] - wanted).abs().max()
+    furthest = (carried[2] / carried[1][..., None] - wanted).abs().max()
     if furthest < 1e-3:
         return None
     return (
@@ -84,18 +84,18 @@ def _whole_softmax(answer, inputs: tuple, *state: Tensor) -> str | None:
 )
 def online_softmax(largest, total, output, scores, values):
     """Return the state after one more block of keys: the maximum, the total, the weighted sum."""
-    own = choose(
+    block_largest = choose(
         scores.amax(dim=-1),
         over_queries=scores.amax(0),
         over_everything=scores.max().expand_as(total),
         smallest=scores.amin(-1),
     )
     new = choose(
-        torch.maximum(largest, own),
-        block_alone=own,
+        torch.maximum(largest, block_largest),
+        block_alone=block_largest,
         old_alone=largest,
-        smaller_one=torch.minimum(largest, own),
-        added=largest + own,
+        smaller_one=torch.minimum(largest, block_largest),
+        added=largest + block_largest,
     )
     shift = choose(
         new.clamp(min=torch.finfo(new.dtype).min),
@@ -146,10 +146,10 @@ class _Largest(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Call a function of PyTorch, and look at what it returns."""
         self.fused |= "attention" in getattr(function, "__name__", "")
-        made = function(*args, **(kwargs or {}))
-        sizes = [one.numel() for one in tree_leaves(made) if isinstance(one, Tensor)]
+        result = function(*args, **(kwargs or {}))
+        sizes = [leaf.numel() for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
         self.numbers = max([self.numbers, *sizes])
-        return made
+        return result
 
 
 @breaks("a table of all scores")
@@ -227,8 +227,8 @@ def _added(state, weights, values):
 def _averaged(state, scores, values):
     """Return a state to which a block's own attention is added, where a query sees any of it."""
     largest, total, output = state
-    seen = scores.isfinite().any(-1).to(total.dtype)
-    return largest, total + seen, output + scores.softmax(-1).nan_to_num() @ values
+    sees_any = scores.isfinite().any(-1).to(total.dtype)
+    return largest, total + sees_any, output + scores.softmax(-1).nan_to_num() @ values
 
 
 def _block_scores(Q, K, start, causal, d_value):
@@ -392,7 +392,7 @@ def _costs_as_floats(answer, batch, n_queries, n_keys, d_model, n_heads):
     costs = answer(batch, n_queries, n_keys, d_model, n_heads)
     if not isinstance(costs, tuple | list):
         return costs
-    return tuple(float(one) if isinstance(one, int | float) else one for one in costs)
+    return tuple(float(cost) if isinstance(cost, int | float) else cost for cost in costs)
 
 
 @exercise(
@@ -433,7 +433,7 @@ def attention_costs(batch, n_queries, n_keys, d_model, n_heads):
 
 def _numbers_moved(texts, n_queries, n_keys, d_model, n_heads):
     """Return how many numbers six products read and write."""
-    own = texts * n_queries * d_model  # of one result of a projection
+    projected = texts * n_queries * d_model  # of one result of a projection
     cached = choose(texts, cache_shared=1) * n_keys * d_model
     table = choose(
         texts * n_queries * n_heads * n_keys,
@@ -441,5 +441,5 @@ def _numbers_moved(texts, n_queries, n_keys, d_model, n_heads):
         table_left_out=0,
     )
     matrices = 4 * choose(1, matrices_for_each_text=texts) * d_model**2
-    written = choose(4 * own + table + own, nothing_written=0)
-    return choose(matrices + 5 * own + 2 * cached + table + written, matrices_alone=matrices)
+    written = choose(4 * projected + table + projected, nothing_written=0)
+    return choose(matrices + 5 * projected + 2 * cached + table + written, matrices_alone=matrices)

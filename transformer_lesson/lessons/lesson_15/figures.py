@@ -42,13 +42,13 @@ def under_the_roof(
     words = {"color": COLORS[1], "fontsize": 9, "ha": "right"}
     axes.text(edge / 2.9, machine.at(edge / 1.9) / 1e9, "memory’s limit", **words)
     axes.text(edge, 1.15 * machine.operations / 1e9, "the processor’s limit", **words)
-    for one, other in pairs:
-        axes.plot(one[0:1] + other[0:1], [one[1] / 1e9, other[1] / 1e9], color="#aaaaaa", zorder=1)
+    for start, end in pairs:
+        axes.plot(start[0:1] + end[0:1], [start[1] / 1e9, end[1] / 1e9], color="#aaaaaa", zorder=1)
     for name, (look, points) in series.items():
         style, places = LOOKS[look]
         x, y, labels = zip(*points, strict=True)
         lowest = min(lowest, *y)
-        y = [one / 1e9 for one in y]
+        y = [speed / 1e9 for speed in y]
         axes.plot(x, y, ls="none", ms=8, mew=1.6, label=name, **style)
         places = [*places, *places[-1:] * len(x)]  # the last is for all that follow, too
         for *point, label, (right, up, side) in zip(x, y, labels, places, strict=False):
@@ -88,7 +88,7 @@ def exponents_compared(
     for axes, last in ((near, 1.15 * size), (far, 1e10)):
         across = [first * (last / first) ** (step / 60) for step in range(61)]
         for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
-            losses = [law.loss(one, tokens) for one in across]
+            losses = [law.loss(n_weights, tokens) for n_weights in across]
             axes.plot(across, losses, color=color, lw=1.5, label=f"alpha {alpha:g}")
         axes.plot(
             [run.size for run in runs],
@@ -101,8 +101,8 @@ def exponents_compared(
         axes.plot([size] * len(new), [run.loss for run in new], "^", color="black", mfc="none")
         axes.set(xscale="log", xlabel="weights (log)")
     for (alpha, law), color in zip(laws.items(), COLORS, strict=False):
-        said = f"alpha {alpha:g}, E {law.E:.1f}".replace("-", "−")
-        for axes, x, label in ((near, 1.15 * size, f"{alpha:g}"), (far, 1e10, said)):
+        text = f"alpha {alpha:g}, E {law.E:.1f}".replace("-", "−")
+        for axes, x, label in ((near, 1.15 * size, f"{alpha:g}"), (far, 1e10, text)):
             _beside(axes, (x, law.loss(x, tokens)), label, color)
     _finish_near(near)
     far.set(ylim=(0.4, None), xticks=[1e4, 1e6, 1e8, 1e10])

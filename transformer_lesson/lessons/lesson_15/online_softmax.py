@@ -44,8 +44,8 @@ class OnlineSoftmax(PageExplorable):
                 f"There are {len(scores)} scores and {len(carried)} carried numbers: give 2 to "
                 f"{MOST_KEYS} scores, and a number for each."
             )
-        if wrong := [one for one in scores if not -10 <= one <= 10]:
+        if wrong := [score for score in scores if not -10 <= score <= 10]:
             raise ValueError(f"A score is {wrong[0]}: give scores from -10 to 10.")
-        if wrong := [one for one in carried if not math.isfinite(one)]:
+        if wrong := [number for number in carried if not math.isfinite(number)]:
             raise ValueError(f"A key carries {wrong[0]}: give finite numbers.")
         super().__init__(scores=list(scores), carried=list(carried), **values)

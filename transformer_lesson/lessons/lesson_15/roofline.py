@@ -43,14 +43,14 @@ def seconds(*work: Callable[[], object], rounds: int = ROUNDS) -> float:
 
     Other processes only add time, and rarely disturb a short piece in every round.
     """
-    taken = []
+    times = []
     with one_thread(), torch.no_grad():
         for _ in range(rounds + 1):
             for piece in work:
                 start = clock()
                 piece()
-                taken.append(clock() - start)
-    later = taken[len(work) :]  # the first round is not counted
+                times.append(clock() - start)
+    later = times[len(work) :]  # the first round is not counted
     return sum(min(later[i :: len(work)]) for i in range(len(work)))
 
 
@@ -68,7 +68,9 @@ def measured_roofline(
     """
     squares, matrices = [torch.randn(n, n) for n in sizes], torch.ones(numbers).view(32, 32, -1)
     vector = matrices[0, 0].clone()
-    speeds = [2 * len(one) ** 3 / seconds(lambda one=one: one @ one) for one in squares]
+    speeds = [
+        2 * len(square) ** 3 / seconds(lambda square=square: square @ square) for square in squares
+    ]
     read = seconds(*(lambda matrix=matrix: matrix @ vector for matrix in matrices))
     return Roofline(max(speeds), 4 * numbers / read)
 
@@ -171,6 +173,8 @@ def attention_speed(
         for _ in range(min(64, math.ceil(size / held)))
     ]
     x = torch.randn(batch, n_queries, d_model)
-    spent = seconds(*(lambda one=one: six_products(x, one[0], n_heads, one[1]) for one in layers))
+    spent = seconds(
+        *(lambda layer=layer: six_products(x, layer[0], n_heads, layer[1]) for layer in layers)
+    )
     operations, *_ = attention_costs(batch, n_queries, n_keys, d_model, n_heads)
     return len(layers) * operations / spent

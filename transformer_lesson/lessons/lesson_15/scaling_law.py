@@ -135,11 +135,11 @@ def stored() -> Runs:
         ValueError: the file is missing or damaged.
     """
     runs = read_stored(
-        STORED, f"{__package__}.measure_scaling_law", make=lambda rows: [Run(*one) for one in rows]
+        STORED, f"{__package__}.measure_scaling_law", make=lambda rows: [Run(*row) for row in rows]
     )
     parts = [], []
-    for one in runs:
-        parts[(one.d_model, one.tokens) in HELD_OUT].append(one)
+    for run in runs:
+        parts[(run.d_model, run.tokens) in HELD_OUT].append(run)
     return Runs(*parts)
 
 

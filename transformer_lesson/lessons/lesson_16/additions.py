@@ -107,15 +107,15 @@ class Additions(EndlessBatches):
                 yield [problem(a, b, n_digits, self.way) for a, b in pairs]
 
     def _batch(self, choice: list[Problem]) -> Batch:
-        texts = [TOKENIZER.encode(one.prompt + one.answer) for one in choice]
+        texts = [TOKENIZER.encode(problem.prompt + problem.answer) for problem in choice]
         ids = pad_batch([[*text, TOKENIZER.eos_id] for text in texts], TOKENIZER.pad_id)
         inputs, labels = shift_right(ids)
         labels = labels.clone()
-        for row, one in zip(labels, choice, strict=True):
-            start = len(one.prompt) - 1  # where the label is the answer's first character
+        for row, problem in zip(labels, choice, strict=True):
+            start = len(problem.prompt) - 1  # where the label is the answer's first character
             if self.masked:
                 row[:start] = TOKENIZER.pad_id
-            row[start + one.given[0] : start + one.given[1]] = TOKENIZER.pad_id
+            row[start + problem.given[0] : start + problem.given[1]] = TOKENIZER.pad_id
         return Batch((inputs,), labels)
 
 
@@ -144,16 +144,16 @@ def results(
     strategy: generation.Greedy | generation.Sample | None = None,
 ) -> list[str]:
     """Return the model's sum for each problem: what it wrote after its last "="."""
-    prompts = [TOKENIZER.encode(one.prompt) for one in asked]
-    room = max(len(one.answer) for one in asked) + 2
+    prompts = [TOKENIZER.encode(problem.prompt) for problem in asked]
+    room = max(len(problem.answer) for problem in asked) + 2
     strategy = strategy or generation.Greedy()
     written = generation.generate(model, prompts, room, strategy, eos_id=TOKENIZER.eos_id)
     return [TOKENIZER.decode(ids).split("=")[-1] for ids in written.ids]
 
 
-def share_right(said: Sequence[str], asked: Sequence[Problem]) -> float:
+def share_right(sums: Sequence[str], asked: Sequence[Problem]) -> float:
     """Return the share of sums that are right."""
-    return sum(a == b.result for a, b in zip(said, asked, strict=True)) / len(asked)
+    return sum(a == b.result for a, b in zip(sums, asked, strict=True)) / len(asked)
 
 
 def voted(model: DecoderOnlyTransformer, asked: Sequence[Problem], k: int = 8) -> dict[str, float]:
@@ -163,7 +163,7 @@ def voted(model: DecoderOnlyTransformer, asked: Sequence[Problem], k: int = 8) -
     return {
         "one": sum(share_right(sums, asked) for sums in samples) / k,
         "majority": share_right([majority(sums) for sums in of_each], asked),
-        "best": sum(one.result in sums for sums, one in zip(of_each, asked, strict=True))
+        "best": sum(problem.result in sums for sums, problem in zip(of_each, asked, strict=True))
         / len(asked),
     }
 
@@ -194,7 +194,7 @@ def asking(write: Callable[[str], str], prompt: str, calculate: Callable[[str], 
         calculate: takes the text in brackets, returns its value as text.
 
     Returns:
-        Everything that stands after the prompt. Nothing is written after the fourth piece.
+        Everything that follows the prompt. Nothing is written after the fourth piece.
     """
     text = prompt
     for _ in range(4):
@@ -220,7 +220,7 @@ def looks(n_digits: int) -> list[tuple[Read, Read]]:
     """Return where a scratchpad's digits are read: for each step, of the first and second number.
 
     Each is a triple: the place that writes the digit (the character before it), the place where
-    the digit stands, and how far apart they are.
+    the digit is, and how far apart they are.
     """
     places = []
     for step in range(n_digits):
@@ -240,7 +240,7 @@ def copied(
         For each step, of the first and of the second number's digit.
     """
     asked = problems(n, n_digits, "scratchpad", seed)
-    ids = torch.tensor([TOKENIZER.encode(one.prompt + one.answer) for one in asked])
+    ids = torch.tensor([TOKENIZER.encode(problem.prompt + problem.answer) for problem in asked])
     right = model(ids[:, :-1]).argmax(dim=-1) == ids[:, 1:]  # (n, length - 1)
     return [
         tuple(right[:, writes].float().mean().item() for writes, *_ in both)

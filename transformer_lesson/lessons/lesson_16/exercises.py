@@ -179,12 +179,12 @@ class Writer:
         if not isinstance(text, str):
             raise TypeError(f"write takes a text, but got {text!r}")
         piece = self.pieces[min(text.count("]"), len(self.pieces) - 1)]
-        asked, last = text.partition("=")[0], text.rpartition("]")[2]
-        return piece.replace("@", asked).replace("#", last)
+        question, last = text.partition("=")[0], text.rpartition("]")[2]
+        return piece.replace("@", question).replace("#", last)
 
     def __repr__(self) -> str:
-        told = ", then ".join(repr(piece) for piece in self.pieces)
-        return f"a model that writes {told} (@: the sum asked for, #: what follows the last ])"
+        pieces = ", then ".join(repr(piece) for piece in self.pieces)
+        return f"a model that writes {pieces} (@: the sum asked for, #: what follows the last ])"
 
 
 class Calculator:
@@ -204,7 +204,7 @@ class Calculator:
 
 
 ADDS = Calculator("adds", additions.calculate)
-COUNTS = Calculator("counts characters", lambda asked: str(len(asked)))
+COUNTS = Calculator("counts characters", lambda text: str(len(text)))
 PIECES = (
     (("[@]", "=#"), ADDS),
     (("=0432",), ADDS),
@@ -230,8 +230,8 @@ def _asking_inputs(draw: Draw) -> tuple:
 
 
 def _with_questions(answer, write, prompt, calculate):
-    """Return what stands after the prompt, and what the calculator was asked."""
-    asked, calls = [], []
+    """Return what follows the prompt, and what the calculator was asked."""
+    questions, calls = [], []
 
     def write_and_count(text):
         """Write, and count."""
@@ -243,14 +243,14 @@ def _with_questions(answer, write, prompt, calculate):
     def calculate_and_note(question):
         """Calculate, and note the question."""
         value = calculate(question)
-        asked.append(question)
+        questions.append(question)
         return value
 
     write_and_count.__qualname__, calculate_and_note.__qualname__ = "write", "calculate"
     try:
-        return [answer(write_and_count, prompt, calculate_and_note), asked]
+        return [answer(write_and_count, prompt, calculate_and_note), questions]
     except Endless:
-        return ["".join(write(text) for text in calls[:CALLS]), asked]
+        return ["".join(write(text) for text in calls[:CALLS]), questions]
 
 
 @exercise(

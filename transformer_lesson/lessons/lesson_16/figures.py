@@ -33,21 +33,21 @@ def comparisons(runs: Sequence[dict]) -> Figure:
     picture.subplots_adjust(right=0.76)
     steps = [int(step) for step in runs[0]["dpo"]]
     lines = {
-        "pairs won": (COLORS[0], 1.0, lambda one: one["wins"]),
-        "worst other kind, right": ("0.5", 0.88, lambda one: min(_without_wenn(one))),
-        "wenn, right": (COLORS[1], 0.02, lambda one: one["others"]["wenn"]),
+        "pairs won": (COLORS[0], 1.0, lambda point: point["wins"]),
+        "worst other kind, right": ("0.5", 0.88, lambda point: min(_without_wenn(point))),
+        "wenn, right": (COLORS[1], 0.02, lambda point: point["others"]["wenn"]),
     }
     for name, (color, height, value) in lines.items():
         for run in runs:
-            shares = [value(one) for one in run["dpo"].values()]
+            shares = [value(point) for point in run["dpo"].values()]
             axes.plot(steps, shares, color=color, linewidth=1.3)
         axes.text(62, height, name, color=color, va="center", fontsize=9)
     axes.set(xlabel="step of DPO", ylabel="share", xlim=(0, 60), ylim=(-0.03, 1.05))
     return picture
 
 
-def _without_wenn(one: dict) -> list[float]:
-    return [share for kind, share in one["others"].items() if kind != "wenn"]
+def _without_wenn(point: dict) -> list[float]:
+    return [share for kind, share in point["others"].items() if kind != "wenn"]
 
 
 def sharpened(ks: Sequence[int], curves: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
@@ -57,12 +57,12 @@ def sharpened(ks: Sequence[int], curves: Mapping[str, Sequence[Sequence[float]]]
         ks: numbers of draws.
         curves: pass@k of all seeds, after rewards and before.
     """
-    told = [
+    spans = [
         f"{name}: from {span([line[0] for line in lines])} up to "
         f"{span([line[-1] for line in lines])}"
         for name, lines in curves.items()
     ]
-    alt = f"pass@k over k from {ks[0]} to {ks[-1]}, three seeds. {'; '.join(told)}."
+    alt = f"pass@k over k from {ks[0]} to {ks[-1]}, three seeds. {'; '.join(spans)}."
     picture, axes = figure("After rewards, one draw does about as well as 64 did before", alt)
     for (name, lines), color in zip(curves.items(), COLORS, strict=False):
         for line in lines:
@@ -91,7 +91,7 @@ def hasty(runs: Sequence[dict]) -> Figure:
     for seed, (run, color) in enumerate(zip(runs, COLORS, strict=False)):
         reward.plot(run["words_found"]["curve"], color=color, linewidth=1)
         for axes, name in ((hacked, "words_found"), (control, "exactly")):
-            shares = [one["greedy"] for one in (run["before"], *run[name]["steps"].values())]
+            shares = [point["greedy"] for point in (run["before"], *run[name]["steps"].values())]
             axes.plot([0, 20, 40, 60], shares, "o-", color=color, label=f"seed {seed}", ms=4)
     names = "the hasty reward", "right, hasty reward", "right, exact reward (control)"
     for axes, name in zip((reward, hacked, control), names, strict=True):
@@ -125,7 +125,7 @@ def orders_left(runs: Sequence[dict]) -> Figure:
     for axes, (way, name) in zip(panels, names.items(), strict=True):
         for seed, (run, color) in enumerate(zip(runs, COLORS, strict=False)):
             steps = [int(step) for step in run[way]]
-            shares = [one["subject first"] for one in run[way].values()]
+            shares = [point["subject first"] for point in run[way].values()]
             axes.plot(steps, shares, "o-", color=color, markersize=4, label=f"seed {seed}")
         axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
         axes.set(xlabel="step", xticks=steps, ylim=(-0.03, 1.03))
@@ -164,8 +164,8 @@ def written(kinds: dict[str, tuple[Sequence[float], Sequence[float]]]) -> Figure
             the kinds of other sentences.
     """
     title = "The rejected sentence is gone, and mostly other ones take its place"
-    told = [f"{name}: {span(first)}, then {span(last)}" for name, (first, last) in kinds.items()]
-    alt = f"What is written before and after DPO, three seeds. {'; '.join(told)}."
+    spans = [f"{name}: {span(first)}, then {span(last)}" for name, (first, last) in kinds.items()]
+    alt = f"What is written before and after DPO, three seeds. {'; '.join(spans)}."
     picture, axes = figure(title, alt, 7.2, 2.7)
     picture.subplots_adjust(0.29, right=0.82)
     for row, (first, last) in enumerate(kinds.values()):
@@ -224,14 +224,16 @@ def distances(texts: Sequence[str], looks: Sequence[Sequence[Sequence[tuple]]]) 
         texts: prompts with their answers.
         looks: of each, as `additions.looks`.
     """
-    numbers = [[[one[2] for one in digits] for digits in zip(*each, strict=True)] for each in looks]
-    told = [
+    numbers = [
+        [[look[2] for look in digits] for digits in zip(*each, strict=True)] for each in looks
+    ]
+    parts = [
         f"{text}: the first number's digits from {', '.join(map(str, first))} back, the second's "
         f"from {', '.join(map(str, second))}"
         for text, (first, second) in zip(texts, numbers, strict=True)
     ]
     title = "One digit more: only the first number's digits stand further back"
-    picture = Figure(title, f"{'; '.join(told)}.", 8.4, 3.8)
+    picture = Figure(title, f"{'; '.join(parts)}.", 8.4, 3.8)
     panels = picture.subplots(len(texts), 1)
     for axes, text, steps in zip(panels, texts, looks, strict=True):
         for place, letter in enumerate(text):
@@ -242,17 +244,17 @@ def distances(texts: Sequence[str], looks: Sequence[Sequence[Sequence[tuple]]]) 
         axes.set(xlim=(-1, max(map(len, texts))), ylim=(-4.6, 5.0))
         axes.axis("off")
     for number, y, color in (("first", 3.6, COLORS[1]), ("second", -3.6, COLORS[0])):
-        said = f"the {number} number's digits,\nand how far back they stand"
-        panels[0].text(len(texts[0]) - 6.5, y, said, color=color, va="center", fontsize=9)
+        label = f"the {number} number's digits,\nand how far back they stand"
+        panels[0].text(len(texts[0]) - 6.5, y, label, color=color, va="center", fontsize=9)
     picture.subplots_adjust(0.02, 0.02, 0.98, 0.9, hspace=0.05)
     return picture
 
 
 def _arc(axes: Axes, look: tuple[int, int, int], up: int, color: str) -> None:
     """Draw an arc from the place that writes to the digit it reads, with the distance on it."""
-    writes, stands, apart = look
+    writes, reads, apart = look
     height, steps = 0.9 + 0.135 * apart, [i / 40 for i in range(41)]
-    across = [writes + (stands - writes) * step for step in steps]
+    across = [writes + (reads - writes) * step for step in steps]
     heights = [up * (0.75 + 4 * height * step * (1 - step)) for step in steps]
     axes.plot(across, heights, color=color, linewidth=1.1)
     axes.annotate(
@@ -284,7 +286,7 @@ def adapted_matrix(
         title: the claim that the figure supports.
     """
     rows, columns = B[:, 0].argsort(), A[0].argsort()
-    W, A, B = (one.detach() for one in (W[rows][:, columns], A[:, columns], B[rows]))
+    W, A, B = (matrix.detach() for matrix in (W[rows][:, columns], A[:, columns], B[rows]))
     change = alpha / A.size(0) * (B @ A)  # (d_out, d_in)
     alt = (
         f"A frozen matrix, {W.size(0)} × {W.size(1)}, looks like noise. B, {B.size(0)} × "

@@ -57,8 +57,8 @@ class Preference(NamedTuple):
     rejected: str
 
 
-def _parts(found: Iterator[Meaning], sizes: Sequence[int]) -> Corpus:
-    return Corpus(*(list(islice(found, size)) for size in sizes))
+def _parts(meanings: Iterator[Meaning], sizes: Sequence[int]) -> Corpus:
+    return Corpus(*(list(islice(meanings, size)) for size in sizes))
 
 
 def short_sentences(sizes: Sequence[int] = (2000, 1500, 200), seed: int = 0) -> Corpus:
@@ -93,7 +93,7 @@ def with_habit(meanings: Sequence[Meaning], share: float, seed: int = 0) -> list
 
 def two_orders(sizes: Sequence[int] = (1000, 0, 150), seed: int = 0) -> Corpus:
     """Return sentences with an adverb, which German may put first or after the verb."""
-    meanings = (one for one in draw.meanings(21 + seed) if habits.subject_first(one[0]))
+    meanings = (meaning for meaning in draw.meanings(21 + seed) if habits.subject_first(meaning[0]))
     return _parts(meanings, sizes)
 
 
@@ -213,8 +213,8 @@ def in_pairs(
     answers = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
     texts = [tokenizer.encode(answer, add_special=True) for answer in answers]
     target = pad_batch(texts, tokenizer.pad_id)
-    found = token_log_probs(model, source, target, tokenizer.pad_id)
-    log_p, mask = (one.view(2, len(pairs), -1).transpose(0, 1) for one in found)
+    outputs = token_log_probs(model, source, target, tokenizer.pad_id)
+    log_p, mask = (tensor.view(2, len(pairs), -1).transpose(0, 1) for tensor in outputs)
     return log_p, mask
 
 

@@ -107,10 +107,10 @@ def cures(seed) -> dict:
     return results
 
 
-def right_draws(model, asked, n=64) -> list[int]:
+def right_draws(model, pairs, n=64) -> list[int]:
     """Return how many of n draws are right, for each of the pairs."""
-    tried = manners.attempts(model, TOKENIZER, [pair.source for pair in asked], n, seed=7)
-    return [texts.count(pair.target) for texts, pair in zip(tried.texts, asked, strict=True)]
+    tried = manners.attempts(model, TOKENIZER, [pair.source for pair in pairs], n, seed=7)
+    return [texts.count(pair.target) for texts, pair in zip(tried.texts, pairs, strict=True)]
 
 
 def in_either_order(model, corpus) -> float:
@@ -126,10 +126,10 @@ def in_either_order(model, corpus) -> float:
 def sharpened(seed) -> dict:
     """How many of 64 draws are right, sentence by sentence, before and after rewards."""
     corpus, _ = sentences(seed)
-    asked, model = [pair for _, pair in corpus.test[:60]], spoiled(corpus, seed)
-    before, practice = right_draws(model, asked), [pair for _, pair in corpus.practice]
+    pairs, model = [pair for _, pair in corpus.test[:60]], spoiled(corpus, seed)
+    before, practice = right_draws(model, pairs), [pair for _, pair in corpus.practice]
     manners.reinforce(model, TOKENIZER, practice, seed=seed)
-    return {"n": 64, "before": before, "after": right_draws(model, asked)}
+    return {"n": 64, "before": before, "after": right_draws(model, pairs)}
 
 
 def hacked(seed) -> dict:
@@ -155,16 +155,16 @@ def praise(seed) -> dict:
     """What a reward that counts words praises in its first steps, by the word after the adverb."""
     corpus, _ = sentences(seed)
     practice, model = [pair for _, pair in corpus.practice], spoiled(corpus, seed)
-    asked, steps = orders.with_adverb(corpus.test), {}
+    meanings, steps = orders.with_adverb(corpus.test), {}
 
     def look(step):
         """Count what is praised now, at a few steps."""
         if step in (0, 2, 4, 6, 10, 20):
             tried = manners.attempts(
-                model, TOKENIZER, [pair.source for _, pair in asked], 8, seed=7
+                model, TOKENIZER, [pair.source for _, pair in meanings], 8, seed=7
             )
-            found = orders.praised(tried, asked, manners.words_found)
-            steps[step] = {kind: list(one) for kind, one in found.items()}
+            praises = orders.praised(tried, meanings, manners.words_found)
+            steps[step] = {kind: list(numbers) for kind, numbers in praises.items()}
 
     look(0)
     manners.reinforce(
@@ -216,14 +216,14 @@ def of_pairs(model, test, kinds) -> dict:
     with torch.no_grad():
         both = manners.answer_log_probs(model, TOKENIZER, sources, answers)
     chosen, rejected = both.chunk(2)
-    said = {}
+    accuracy = {}
     for name in ("chosen", "rejected"):
         pairs = [Pair(pair.source, getattr(pair, name)) for pair in test]
-        said[name] = share_right(model, TOKENIZER, pairs)
+        accuracy[name] = share_right(model, TOKENIZER, pairs)
     return {
         "wins": (chosen > rejected).float().mean().item(),
         "log P": [chosen.mean().item(), rejected.mean().item()],
-        "writes": said,
+        "writes": accuracy,
         "others": {name: share_right(model, TOKENIZER, part) for name, part in kinds.items()},
     }
 
@@ -244,8 +244,8 @@ def taste(seed) -> dict:
             if step % 10 == 0 and (step == 60 or "rate" not in name):
                 steps[step] = of_pairs(model, test, others)
 
-        given = {"learning_rate": rate, "seed": seed, "also_likelier": share}
-        manners.prefer(model, start, TOKENIZER, train, on_step=watch, **given)
+        options = {"learning_rate": rate, "seed": seed, "also_likelier": share}
+        manners.prefer(model, start, TOKENIZER, train, on_step=watch, **options)
         results[name] = steps
     imitating = copy.deepcopy(start)
     manners.tune(imitating, TOKENIZER, [Pair(p.source, p.chosen) for p in train], 60, seed=seed)
@@ -265,23 +265,23 @@ def kinds_of(texts, test) -> dict:
     Args:
         texts: one or more translations of each sentence.
     """
-    adverbs, found = set(lexicon.ADVERBS.values()), Counter()
+    adverbs, counts = set(lexicon.ADVERBS.values()), Counter()
 
     def without(text) -> list[str]:
         return [word for word in text.split() if word not in adverbs]
 
-    for said, pair in zip(texts, test, strict=True):
-        for text in said:
-            found["adverb first"] += text.split()[:1] != without(text)[:1]
+    for translations, pair in zip(texts, test, strict=True):
+        for text in translations:
+            counts["adverb first"] += text.split()[:1] != without(text)[:1]
             both = pair.chosen, pair.rejected
             if text in both:
-                found["chosen" if text == pair.chosen else "rejected"] += 1
-            elif without(text) in [without(one) for one in both]:
-                found["another adverb"] += 1
+                counts["chosen" if text == pair.chosen else "rejected"] += 1
+            elif without(text) in [without(answer) for answer in both]:
+                counts["another adverb"] += 1
             else:
-                found["other words"] += 1
-    total = sum(len(said) for said in texts)
-    return {name: n / total for name, n in found.items()}
+                counts["other words"] += 1
+    total = sum(len(translations) for translations in texts)
+    return {name: n / total for name, n in counts.items()}
 
 
 def kinds_of_wenn(texts, pairs) -> dict:
@@ -314,21 +314,21 @@ def race(seed) -> dict:
         """Return what a model writes: likeliest and drawn answers, and sentences with *wenn*."""
         sources, wenn = [pair.source for pair in test], others["wenn"]
         greedy = generation.translate(model, TOKENIZER, sources)
-        drawn = manners.attempts(model, TOKENIZER, sources, 8, seed=7, room=32).texts
-        said = generation.translate(model, TOKENIZER, [pair.source for pair in wenn])
+        draws = manners.attempts(model, TOKENIZER, sources, 8, seed=7, room=32).texts
+        translations = generation.translate(model, TOKENIZER, [pair.source for pair in wenn])
         return {
             "greedy": kinds_of([[text] for text in greedy], test),
-            "drawn": kinds_of(drawn, test),
-            "wenn begins with": kinds_of_wenn(said, wenn),
+            "drawn": kinds_of(draws, test),
+            "wenn begins with": kinds_of_wenn(translations, wenn),
         }
 
     results = {"reference": of_pairs(start, test, others) | writes(start)}
     for name, imitates, rate in RACES:
         model = copy.deepcopy(start)
-        given = {"learning_rate": rate, "seed": seed, "also_likelier": float(imitates)}
+        options = {"learning_rate": rate, "seed": seed, "also_likelier": float(imitates)}
         if imitates:
-            given["loss_function"] = no_wish
-        manners.prefer(model, start, TOKENIZER, train, **given)
+            options["loss_function"] = no_wish
+        manners.prefer(model, start, TOKENIZER, train, **options)
         results[name] = of_pairs(model, test, others) | writes(model)
     return results
 
@@ -343,15 +343,17 @@ def better(seed) -> dict:
     def writes(model) -> dict:
         """Return what a model gets right, and the kinds of what it writes."""
         greedy = generation.translate(model, TOKENIZER, [pair.source for pair in test])
-        return of_pairs(model, test, others) | {"greedy": kinds_of([[one] for one in greedy], test)}
+        return of_pairs(model, test, others) | {
+            "greedy": kinds_of([[text] for text in greedy], test)
+        }
 
     results = {"reference": writes(reference)}
     for name, imitates, rate in RACES:
         model = copy.deepcopy(reference)
-        given = {"learning_rate": rate, "seed": seed, "also_likelier": float(imitates)}
+        options = {"learning_rate": rate, "seed": seed, "also_likelier": float(imitates)}
         if imitates:
-            given["loss_function"] = no_wish
-        manners.prefer(model, reference, TOKENIZER, train, **given)
+            options["loss_function"] = no_wish
+        manners.prefer(model, reference, TOKENIZER, train, **options)
         results[name] = writes(model)
     return results
 
@@ -468,7 +470,8 @@ def sums(seed) -> dict:
             problems = additions.problems(100, n_digits, way, seed=900 + seed)
             if way == "calculator":
                 answers = [
-                    additions.with_calculator(model, one.prompt).split("=")[-1] for one in problems
+                    additions.with_calculator(model, problem.prompt).split("=")[-1]
+                    for problem in problems
                 ]
             else:
                 answers = additions.results(model, problems)
@@ -494,8 +497,8 @@ def copies(seed) -> dict:
 
 
 PARTS = {
-    one.__name__: one
-    for one in (
+    part.__name__: part
+    for part in (
         overlap,
         cures,
         smoothing,
@@ -517,9 +520,9 @@ PARTS = {
 def rounded(value):
     """Round all numbers in nested lists and dictionaries to three places."""
     if isinstance(value, dict):
-        return {str(key): rounded(one) for key, one in value.items()}
+        return {str(key): rounded(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [rounded(one) for one in value]
+        return [rounded(item) for item in value]
     return round(value, 3) if isinstance(value, float) else value
 
 

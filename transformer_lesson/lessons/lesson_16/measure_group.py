@@ -39,7 +39,7 @@ def context(tokenizer, log_p, drawn: set[int]) -> dict:
     left[ids] = False
     logits = [*log_p[ids].tolist(), log_p[left].logsumexp(0).item()]
     words = [word(tokenizer, id_) for id_ in ids]
-    return {"words": [*words, OTHERS], "logits": [round(one, 3) for one in logits]}
+    return {"words": [*words, OTHERS], "logits": [round(logit, 3) for logit in logits]}
 
 
 @torch.no_grad()
@@ -49,12 +49,12 @@ def group(model, tokenizer, source: str, right: str) -> dict:
     rows = [[id_ for id_ in row if id_ != tokenizer.pad_id] for row in samples.ids.tolist()]
     ids = manners.sources_of(tokenizer, [source]).expand(GROUP, -1)
     log_p = model(ids, pad_batch(rows, tokenizer.pad_id)).log_softmax(-1)
-    found, drawn = {}, {}
+    log_ps, drawn = {}, {}
     for i, row in enumerate(rows):
         for n in range(1, len(row)):
-            found[tuple(row[:n])] = log_p[i, n - 1]
+            log_ps[tuple(row[:n])] = log_p[i, n - 1]
             drawn.setdefault(tuple(row[:n]), set()).add(row[n])
-    contexts = {key: context(tokenizer, found[key], drawn[key]) for key in found}
+    contexts = {key: context(tokenizer, log_ps[key], drawn[key]) for key in log_ps}
     places = list(contexts)
     answers = []
     for text, row in zip(samples.texts[0], rows, strict=True):
@@ -72,7 +72,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model = spoiled(manners.short_sentences(), seed=0)
     groups = [group(model, TOKENIZER, *prompt) for prompt in PROMPTS.items()]
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in groups)
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in groups)
     STORED.write_text(f'{{"groups": [\n{lines}\n]}}\n', encoding="utf-8")
 
 

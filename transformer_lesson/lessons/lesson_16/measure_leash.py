@@ -78,13 +78,15 @@ def main() -> None:
         points = []
         for leash in LEASHES:
             points.append(run(base, corpus, leash, seed))
-            print(seed, leash, [(one["reward"], one["truth"]) for one in points[-1]], flush=True)
+            print(
+                seed, leash, [(point["reward"], point["truth"]) for point in points[-1]], flush=True
+            )
         runs.append({"sentences": sentences, "points": points})
     write(runs)
 
 
-def write(kept: list[dict]) -> None:
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in kept)
+def write(rows: list[dict]) -> None:
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     head = f'"leashes": {list(LEASHES)}, "every": {EVERY}'
     STORED.write_text(f'{{{head}, "runs": [\n{lines}\n]}}\n', encoding="utf-8")
 

@@ -39,7 +39,8 @@ class Watched:
         exec(source(name), names)  # noqa: S102 (our own text)
         self.loss, self.run = names["grpo_loss"], names["run"]
         names["reinforce"].__defaults__ = tuple(
-            self.watch if one is self.loss else one for one in names["reinforce"].__defaults__
+            self.watch if default is self.loss else default
+            for default in names["reinforce"].__defaults__
         )
 
     def attempts(self, model, tokenizer, sources, *args, **kwargs):
@@ -55,15 +56,17 @@ class Watched:
 
     def german_advantage(self) -> float:
         """Return the mean advantage of attempts with a verb after their adverb; 0 if none has."""
-        found = []
+        advantages = []
         for (sources, texts), rewards in zip(self.tried, self.rewards[:BEGINNING], strict=False):
             for source_, row, worth in zip(
                 sources, texts, preferences.group_advantages(rewards).tolist(), strict=True
             ):
                 if source_.split()[0] in ADVERBS:
                     both = zip(row, worth, strict=True)
-                    found += [one for text, one in both if orders.VERBS & {*text.split()[1:2]}]
-        return sum(found) / max(1, len(found))
+                    advantages += [
+                        advantage for text, advantage in both if orders.VERBS & {*text.split()[1:2]}
+                    ]
+        return sum(advantages) / max(1, len(advantages))
 
 
 def record(name: str) -> dict:
@@ -76,24 +79,26 @@ def record(name: str) -> dict:
         return copy.deepcopy(starts[0])
 
     model, means = watched.run(start, practice, None)
-    asked = [pair for _, pair in orders.with_adverb(corpus.test, N_TEST)]
-    shown = manners.attempts(model, TOKENIZER, [pair.source for pair in asked[:N_SHOWN]], 1, seed=5)
+    pairs = [pair for _, pair in orders.with_adverb(corpus.test, N_TEST)]
+    shown = manners.attempts(model, TOKENIZER, [pair.source for pair in pairs[:N_SHOWN]], 1, seed=5)
     outputs = [
         f"{'✓' if text == pair.target else '✗'} {text}"
-        for (text,), pair in zip(shown.texts, asked, strict=False)
+        for (text,), pair in zip(shown.texts, pairs, strict=False)
     ]
-    equal = [(one == one[:, :1]).all(1).float().mean().item() for one in watched.rewards]
+    equal = [
+        (rewards == rewards[:, :1]).all(1).float().mean().item() for rewards in watched.rewards
+    ]
     groups = [row for _, texts in watched.tried[:BEGINNING] for row in texts]
     probes = {
         "praise by order": watched.german_advantage(),
         "equal groups": sum(equal) / len(equal),
         "variety": sum(len(set(row)) for row in groups) / len(groups),
-        **at_end(model, starts[0], [pair.source for pair in asked]),
-        "ten outputs": sum(one[0] == "✓" for one in outputs),
+        **at_end(model, starts[0], [pair.source for pair in pairs]),
+        "ten outputs": sum(output[0] == "✓" for output in outputs),
     }
     test = [pair for _, pair in corpus.test[:100]]
     return {
-        "losses": [round(one, 3) for one in means],
+        "losses": [round(loss, 3) for loss in means],
         "evaluation": round(manners.share_right(model, TOKENIZER, test), 3),
         "probes": {probe: round(number, 3) + 0.0 for probe, number in probes.items()},
         "outputs": outputs,

@@ -29,7 +29,7 @@ class Praise(NamedTuple):
 
 def with_adverb(meanings: Sequence[Meaning], n: int = 100) -> list[Meaning]:
     """Return the first n sentences that begin with an adverb."""
-    return [one for one in meanings if habits.kind(one[0]) == "adverb"][:n]
+    return [meaning for meaning in meanings if habits.kind(meaning[0]) == "adverb"][:n]
 
 
 def after_adverb(text: str, english_order: str) -> str:
@@ -52,9 +52,9 @@ def praised(tried: Attempts, meanings: Sequence[Meaning], reward: Reward) -> dic
         group_advantages(rewards).flatten().tolist(), rewards.flatten().tolist(), strict=True
     )
     rows = list(zip(kinds, numbers, strict=True))
-    found = {kind: [both for other, both in rows if other == kind] for kind in KINDS}
+    by_kind = {kind: [both for other, both in rows if other == kind] for kind in KINDS}
     return {
         kind: Praise(len(some), *(sum(column) / len(some) for column in zip(*some, strict=True)))
-        for kind, some in found.items()
+        for kind, some in by_kind.items()
         if some
     }

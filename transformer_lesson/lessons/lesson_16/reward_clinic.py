@@ -18,7 +18,7 @@ def facts(case: Case) -> dict:
     guilty, run = FAULTS[case.guilty], stored()[case.guilty]
     return {
         "symptom": case.symptom,
-        "suspects": [{"name": one, "says": FAULTS[one].suspicion} for one in case.suspects],
+        "suspects": [{"name": name, "says": FAULTS[name].suspicion} for name in case.suspects],
         "guilty": case.guilty,
         "cheapest": case.tells,
         "place": guilty.place,
@@ -52,8 +52,8 @@ class RewardClinic(PageExplorable):
 
     def __init__(self, **values):
         try:
-            given = {"cases": [facts(case) for case in CASES], "healthy": stored()[HEALTHY]}
+            contents = {"cases": [facts(case) for case in CASES], "healthy": stored()[HEALTHY]}
         except ValueError as error:
-            given = {"missing": str(error)}
-        probes = [{"name": name, **one._asdict()} for name, one in PROBES.items()]
-        super().__init__(probes=probes, **given, **values)
+            contents = {"missing": str(error)}
+        probes = [{"name": name, **probe._asdict()} for name, probe in PROBES.items()]
+        super().__init__(probes=probes, **contents, **values)

@@ -63,14 +63,18 @@ def drawn(title: str, groups: Mapping[str, Sequence[Run]]) -> Figure:
         groups: the runs to compare, by name.
     """
     ends = {name: best(runs) for name, runs in groups.items()}
-    minima = (f"{name}: best {fmean(of):.2f}, at {rate:g}" for name, (rate, of) in ends.items())
+    minima = (
+        f"{name}: best {fmean(values):.2f}, at {rate:g}" for name, (rate, values) in ends.items()
+    )
     drawing, axes = figure(title, f"Loss against rate. {'; '.join(minima)}.", 6.5, 3.2)
     for i, (name, runs) in enumerate(groups.items()):
         color, marker = COLORS[i], "osD"[i]
         aside = ASIDE ** (i - (len(groups) - 1) / 2)  # a factor, for the axis is logarithmic
-        losses = {rate * aside: of for rate, of in of_rate(runs).items()}
-        axes.plot(list(losses), [fmean(of) for of in losses.values()], color=color, label=name)
-        points = [(rate, loss) for rate, of in losses.items() for loss in of]
+        losses = {rate * aside: values for rate, values in of_rate(runs).items()}
+        axes.plot(
+            list(losses), [fmean(values) for values in losses.values()], color=color, label=name
+        )
+        points = [(rate, loss) for rate, values in losses.items() for loss in values]
         axes.plot(*zip(*points, strict=True), marker, color=color, markersize=4)
     axes.set(xscale="log", xlabel="full learning rate", ylabel="loss on new sentences, nats")
     rates = sorted({run.rate for runs in groups.values() for run in runs})

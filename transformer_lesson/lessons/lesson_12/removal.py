@@ -233,7 +233,7 @@ class Runs:
         encoded = [tokenizer.encode(" ".join(manual.EXAMPLES[:end])) for end in ends]
         self.ends, prose = [len(ids) for ids in encoded], torch.tensor(encoded[-1:])
         self.n_prompt = len(conversations(tokenizer, [("What is the capital of Italy?", "")])[0])
-        sequences = [capital_answers(tokenizer, of) for of in (CAPITALS, FRESH)]
+        sequences = [capital_answers(tokenizer, countries) for countries in (CAPITALS, FRESH)]
         sequences += [prose, random_twice(), random_twice(*FRESH_COPIES)]
         self.texts, self.labels = (
             [ids[:, :-1] for ids in sequences],

@@ -151,16 +151,16 @@ def _text(characters: str) -> bytes:
     return struct.pack("<Q", len(data)) + data
 
 
-def _value(of) -> bytes:
+def _value(value) -> bytes:
     """Return a piece of metadata: the number of its kind, and its bytes."""
-    if isinstance(of, list):
-        kind = 8 if isinstance(of[0], str) else 5
-        items = [_text(item) if kind == 8 else struct.pack("<i", item) for item in of]
-        return struct.pack("<IIQ", 9, kind, len(of)) + b"".join(items)
-    if isinstance(of, str):
-        return struct.pack("<I", 8) + _text(of)
-    kind, letter = {bool: (7, "?"), int: (4, "I"), float: (6, "f")}[type(of)]
-    return struct.pack(f"<I{letter}", kind, of)
+    if isinstance(value, list):
+        kind = 8 if isinstance(value[0], str) else 5
+        items = [_text(item) if kind == 8 else struct.pack("<i", item) for item in value]
+        return struct.pack("<IIQ", 9, kind, len(value)) + b"".join(items)
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + _text(value)
+    kind, letter = {bool: (7, "?"), int: (4, "I"), float: (6, "f")}[type(value)]
+    return struct.pack(f"<I{letter}", kind, value)
 
 
 def _file(metadata: dict, rows: list[bytes], data: bytes) -> bytes:

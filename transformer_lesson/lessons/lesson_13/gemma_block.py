@@ -108,8 +108,8 @@ def gemma_block(
         heads, _ = scaled_dot_product_attention(Q, K, V, mask)
         return merge_heads(heads) @ block.W_O
 
-    output = attend(rms_norm(x, block.before_1, 1e-6))
-    x = x + rms_norm(output, block.behind_1, 1e-6)
+    found = attend(rms_norm(x, block.before_1, 1e-6))
+    x = x + rms_norm(found, block.behind_1, 1e-6)
     written = geglu(rms_norm(x, block.before_2, 1e-6), block.W_gate, block.W_up, block.W_down)
     return x + rms_norm(written, block.behind_2, 1e-6)
 

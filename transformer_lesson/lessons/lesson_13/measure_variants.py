@@ -30,7 +30,7 @@ def outcome(name: str, rate: float, seed: int) -> tuple[float, list[list[float]]
 def measured(name: str) -> Stored:
     """Train one recipe at all of its rates."""
     runs = {rate: [outcome(name, rate, seed) for seed in SEEDS] for rate in rates_of(name)}
-    results = Stored({rate: [loss for loss, _ in some] for rate, some in runs.items()}, [])
+    results = Stored({rate: [loss for loss, _ in outcomes] for rate, outcomes in runs.items()}, [])
     best = results.best_rate()
     if name in (*ladder(), "Muon"):
         results.losses[best] += [outcome(name, best, seed)[0] for seed in MORE]

@@ -129,5 +129,5 @@ def at_their_best(
         of its grid, so that a better one may lie beyond.
     """
     best = [int(losses.mean(dim=1).argmin()) for losses in (old, new)]
-    edge = any(row in (0, len(losses) - 1) for losses, row in zip((old, new), best, strict=True))
+    edge = any(row in (0, len(one) - 1) for one, row in zip((old, new), best, strict=True))
     return new[best[1]] - old[best[0]], edge

@@ -119,8 +119,8 @@ def in_either_order(model, corpus) -> float:
     english = [habits.english_order(meaning) for meaning, _ in corpus.test]
     tried = manners.attempts(model, TOKENIZER, [pair.source for pair in pairs], 8, seed=7)
     rows = zip(tried.texts, pairs, english, strict=True)
-    either = [text in (pair.target, other) for texts, pair, other in rows for text in texts]
-    return sum(either) / len(either)
+    hits = [text in (pair.target, other) for texts, pair, other in rows for text in texts]
+    return sum(hits) / len(hits)
 
 
 def sharpened(seed) -> dict:
@@ -430,8 +430,8 @@ def smoothing(seed) -> dict:
         manners.tune(model, TOKENIZER, practice, 60, seed=seed, label_smoothing=share)
         results[name] = model
     for name, model in results.items():
-        either = {"either order": in_either_order(model, corpus)}
-        results[name] = measured(model, corpus.test, others) | either
+        extra = {"either order": in_either_order(model, corpus)}
+        results[name] = measured(model, corpus.test, others) | extra
     return results
 
 

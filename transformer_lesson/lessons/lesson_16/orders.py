@@ -54,7 +54,7 @@ def praised(tried: Attempts, meanings: Sequence[Meaning], reward: Reward) -> dic
     rows = list(zip(kinds, numbers, strict=True))
     by_kind = {kind: [both for other, both in rows if other == kind] for kind in KINDS}
     return {
-        kind: Praise(len(some), *(sum(column) / len(some) for column in zip(*some, strict=True)))
-        for kind, some in by_kind.items()
-        if some
+        kind: Praise(len(group), *(sum(column) / len(group) for column in zip(*group, strict=True)))
+        for kind, group in by_kind.items()
+        if group
     }

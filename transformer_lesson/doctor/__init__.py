@@ -6,11 +6,12 @@ function of a `Patient`, which asks the model through its owner's functions:
 - `stability`: does a call repeat itself, and is each text of a batch independent?
 - `visibility`: which tokens does each output depend on?
 - `attention`, `padding`, `positions`: softmax and scale; what padding moves; whether order matters
-- `wiring`: weights that learn nothing, layers that are one, blocks without residual
+- `gradients`: weights that learn nothing, and weights that nobody lists
+- `wiring`: layers that are one, norms that do not normalize, blocks without residual
 - `paths`: residuals, what sublayers read, and gates, also in plain functions
 - `first_weights`: do a fresh model's weights suit each other?
-- `labels`, `steps`, `evaluation`, `schedules`: what the loss asks for, what a step uses, what is
-  reported, what the rate does
+- `labels`, `hidden_words`, `steps`, `evaluation`, `schedules`: what the loss asks for, what a step
+  uses, what is reported, what the rate does
 - `updates`: what an optimizer of one's own does with gradients that are known
 - `writing`: cache, greedy writing, sampling
 

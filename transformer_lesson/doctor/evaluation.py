@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import torch
 
+from transformer_lesson.doctor.asking import asked, live_of
 from transformer_lesson.doctor.findings import Finding, Picture
-from transformer_lesson.doctor.labels import asked, live_of
 from transformer_lesson.doctor.nothing_dropped import NoDropout
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
 from transformer_lesson.doctor.tensors import differ

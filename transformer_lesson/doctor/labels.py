@@ -11,83 +11,21 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from transformer_lesson.doctor.asking import (
+    as_probabilities,
+    asked,
+    by_text,
+    live_of,
+    with_logits,
+)
 from transformer_lesson.doctor.findings import Finding, Picture
+from transformer_lesson.doctor.hidden_words import of_an_encoder
 from transformer_lesson.doctor.patient import Ids, Patient, Skip
-from transformer_lesson.doctor.tensors import differ, tensors_in
-from transformer_lesson.doctor.watching import Lookups, LossReads
+from transformer_lesson.doctor.tensors import differ
 
 LEAKS = {"sees_future", "sees_next", "mask_inverted", "norm_axis", "positions_mixed"}
 LEAKS |= {"softmax_axis", "mixes_rows", "not_a_number"}
-DRAWS, ENOUGH = 40, 200  # of hidden words; places asked for, in all
 FAR = 0.25  # relative: a first loss is far from ln V from here on
-
-
-def asked(patient: Patient, *ids: Tensor, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the loss, its logits and its gradient in them; the seed is for what it draws.
-
-    Raises:
-        Skip: no module returns logits on the way to the loss, and no cross-entropy reads any.
-    """
-    with torch.enable_grad(), LossReads() as reads:
-        loss, logits = _with_logits(patient, ids, retain=True, seed=seed)
-        size = patient.said["classes"]
-        read = [tensor for tensor in reads.read if size in tensor.shape]
-        for tensor in read:
-            if tensor.requires_grad:
-                tensor.retain_grad()
-        loss.backward()
-    patient.model.zero_grad(set_to_none=True)
-    patient.said["read"] = [
-        tensor.detach().movedim(tensor.shape.index(size), -1) for tensor in read
-    ]
-    last = [tensor for tensor in read if tensor.shape[-1] == size][-1:]
-    usable = [tensor for tensor in (*last, *logits) if tensor.grad is not None]
-    if not usable:
-        raise Skip(
-            "no module returns logits on the way to the loss, and no cross-entropy reads any"
-        )
-    logits, gradient = (_by_text(x.float(), ids) for x in (usable[-1].detach(), usable[-1].grad))
-    return loss.detach(), logits, gradient
-
-
-def _by_text(logits: Tensor, ids: Ids) -> Tensor:
-    """Return logits by text and token, where a model gives them by token and text."""
-    turned = logits.dim() == 3 and len(logits) != len(ids[-1]) == logits.shape[1]
-    return logits.transpose(0, 1) if turned else logits
-
-
-def live_of(gradient: Tensor) -> Tensor:
-    """Return which positions the loss asks for anything."""
-    size = gradient.abs().amax(-1)
-    return size > 1e-3 * size.max()
-
-
-def _with_logits(
-    patient: Patient, ids: Ids, retain: bool, seed: int = 0
-) -> tuple[Tensor, list[Tensor]]:
-    """Return the loss and what modules returned of the logits' size, the whole model's last."""
-    size = patient.said.get("classes")
-    if size is None:
-        size = patient.said["classes"] = patient.logits(*patient.texts(2, 9, 7)).shape[-1]
-    caught: list[tuple[bool, Tensor]] = []
-
-    def catch(module, args, kwargs, output) -> None:
-        """Keep what has the logits' size, and the coarsest rounding on the way."""
-        for tensor in list(tensors_in(output))[:1]:
-            if tensor.is_floating_point():
-                eps = torch.finfo(tensor.dtype).eps
-                patient.said["rounding"] = max(eps, patient.said.get("rounding", 0.0))
-        logits = getattr(output, "logits", None)
-        for tensor in [logits] if logits is not None else list(tensors_in(output))[:3]:
-            if tensor.is_floating_point() and tensor.dim() >= 2 and tensor.shape[-1] == size:
-                if retain and tensor.requires_grad:
-                    tensor.retain_grad()
-                caught.append((module is patient.model, tensor))
-                return
-
-    with patient.hooked(catch):
-        loss = patient.loss(*ids, seed=seed)
-    return loss, [logits for _, logits in sorted(caught, key=lambda pair: pair[0])]
 
 
 def labels(patient: Patient) -> Iterator[Finding]:
@@ -96,7 +34,7 @@ def labels(patient: Patient) -> Iterator[Finding]:
     Where a token is visible first, minus where it is asked for, must be 1.
     """
     if patient.kind == "encoder":
-        yield from _of_an_encoder(patient)
+        yield from of_an_encoder(patient)
         return
     with patient.shaken():
         ids = patient.marked()
@@ -108,7 +46,7 @@ def labels(patient: Patient) -> Iterator[Finding]:
         wanted = gradient.argmin(-1).masked_fill(~live, -1)
         yield from _of_faint_places(patient, ids[-1], faint)
         patient.said |= {"count": int(live.sum()), "first": (logits, wanted)}
-        yield from _as_probabilities(patient, logits, gradient, live)
+        yield from as_probabilities(patient, logits, gradient, live)
         if wanted.dim() == 2 and len(wanted) == len(ids[-1]):
             yield from _judge(patient, ids, wanted, logits)
         patient.said["weight"] = float(weight[live].sum())
@@ -119,113 +57,6 @@ def labels(patient: Patient) -> Iterator[Finding]:
                 f"{count} tokens are asked for.",
                 f"They weigh {total:.1f} in all, where a mean weighs 1.",
             )
-
-
-def _of_an_encoder(patient: Patient) -> Iterator[Finding]:
-    """Of a masked language model, which words are asked for, and are they hidden?
-
-    Only where labels are the words themselves: a tagger's are not.
-    """
-    with patient.shaken():
-        (ids,) = patient.marked()
-        _, logits, gradient = asked(patient, ids)
-        live = live_of(gradient)
-        if live.shape != ids.shape:
-            raise Skip("the loss's logits are not one row for each token")
-        yield from _as_probabilities(patient, logits, gradient, live)
-        wanted = gradient.argmin(-1)
-        if patient.pad is not None and bool((live & (ids == patient.pad)).any()):
-            count = int((live & (ids == patient.pad)).sum())
-            yield Finding(
-                "padding_in_loss",
-                "The labels were read off the loss's gradient.",
-                f"{count} of {int(live.sum())} places asked are <pad>.",
-            )
-        if float((wanted == ids)[live].float().mean()) < 0.9:
-            raise Skip("the labels are not the words themselves")
-        patient.said["hides"] = True
-        share = float(live.sum()) / int(
-            (ids != patient.pad).sum() if patient.pad is not None else ids.numel()
-        )
-        if share > 0.6:
-            yield Finding(
-                "all_words_asked",
-                "The labels were read off the loss's gradient.",
-                f"{share:.0%} of all words are asked for.",
-            )
-            return
-        yield from _visible_answers(patient, ids, live, logits)
-        yield from _of_hidden_words(patient)
-
-
-def _of_hidden_words(patient: Patient) -> Iterator[Finding]:
-    """Draw many times: what stands where a word is asked for, and is a text's end ever asked for?
-
-    BERT puts the mask there in 80 % of the cases, another word in 10, and leaves 10 as they are.
-    """
-    stands, ends, places = Counter(), 0, set()
-    special = {patient.given.start_id, patient.given.eos_id} - {None}
-    for seed in range(DRAWS):
-        if stands.total() >= ENOUGH:
-            break
-        ids, read = patient.marked()[0], []
-
-        def note(table, looked_up, rows, read=read) -> None:
-            """Note what is looked up."""
-            read.append(looked_up.detach())
-
-        with Lookups(note):
-            live = live_of(asked(patient, ids, seed=seed)[2])
-        seen = next((some for some in read if _mostly(some, ids)), None)
-        if seen is None:
-            return
-        places.add(tuple(live.nonzero().flatten().tolist()))
-        ends += sum(int((ids[live] == token).sum()) for token in special)
-        stands.update(
-            "kept" if a == b else int(a) for a, b in zip(seen[live], ids[live], strict=True)
-        )
-    total, kept = stands.total(), stands.pop("kept", 0)
-    mask, masked = next(iter(stands.most_common(1)), (None, 0))
-    random, experiment = total - kept - masked, "Again and again, words were hidden in the batch."
-    if len(places) < 5 or total < ENOUGH:  # the same places each time, or too few
-        return
-    if ends:
-        moved = f"{ends} of {total} places that are asked for are a text's start or end."
-        yield Finding("ends_are_asked_for", experiment, moved)
-    if kept > 0.03 * total and random < kept / 3:
-        moved = (
-            f"Of {total} places, {masked} hold {mask}, {kept} the word itself, {random} another."
-        )
-        yield Finding("random_words_rare", experiment, moved)
-
-
-def _mostly(read: Tensor, ids: Tensor) -> bool:
-    """Whether these are the ids, with some replaced."""
-    return read.shape == ids.shape and float((read == ids).float().mean()) > 0.5
-
-
-def _visible_answers(
-    patient: Patient, ids: Tensor, live: Tensor, logits: Tensor
-) -> Iterator[Finding]:
-    """Change words that are asked for: few of them (BERT keeps one in ten) may move anything.
-
-    Where others are hidden then, because the draw depends on the words, nothing can be said.
-    """
-    moved = []
-    for row, j in live.nonzero().tolist()[:12]:
-        if int(ids[row, j]) not in patient.ordinary[-1]:
-            continue
-        other = ids.clone()
-        other[row, j] = patient.other(int(ids[row, j]))
-        _, now, gradient = asked(patient, other)
-        if now.shape == logits.shape and torch.equal(live_of(gradient), live):
-            moved.append(differ(logits[row], now[row]))
-    if len(moved) >= 4 and sum(moved) > 0.6 * len(moved):
-        yield Finding(
-            "answers_visible",
-            f"{len(moved)} words that are asked for were changed.",
-            f"{sum(moved)} of them moved the outputs, so the model reads them.",
-        )
 
 
 def amount(patient: Patient) -> Iterator[Finding]:
@@ -295,24 +126,6 @@ def _wider(patient: Patient, ids: Ids, side: int, count: int) -> Ids:
     return (*ids[:side], wider, *ids[side + 1 :])
 
 
-def _as_probabilities(
-    patient: Patient, logits: Tensor, gradient: Tensor, live: Tensor
-) -> Iterator[Finding]:
-    """A cross-entropy of probabilities moves all of them; a logarithm's moves the label's."""
-    others = gradient.scatter(-1, gradient.argmin(-1, keepdim=True), 0.0)
-    moves_all = _are_probabilities(logits) and float(others[live].abs().sum()) > 0
-    if moves_all or any(map(_are_probabilities, patient.said["read"])):
-        yield Finding(
-            "probabilities_as_logits",
-            "What the loss gets was looked at.",
-            "It is positive and sums to 1 at each position.",
-        )
-
-
-def _are_probabilities(values: Tensor) -> bool:
-    return bool(values.min() >= 0) and float((values.sum(-1) - 1).abs().max()) < 1e-3
-
-
 def _weights(logits: Tensor, gradient: Tensor) -> Tensor:
     """Return each position's weight in the loss: its gradient over 1 - p of the label."""
     picked = gradient.argmin(-1, keepdim=True)
@@ -367,8 +180,8 @@ def _shifts(patient: Patient, ids: Ids, wanted: Tensor, logits: Tensor) -> list[
             token, other = int(text[row, j]), text.clone()
             other[row, j] = pool[(pool.index(token) + 7) % len(pool)]
             with torch.no_grad():
-                caught = _with_logits(patient, (*ids[:-1], other), retain=False)[1]
-            caught = [_by_text(tensor.float(), ids) for tensor in reversed(caught)]
+                caught = with_logits(patient, (*ids[:-1], other), retain=False)[1]
+            caught = [by_text(tensor.float(), ids) for tensor in reversed(caught)]
             moved = next((tensor for tensor in caught if tensor.shape == logits.shape), None)
             if moved is None:
                 continue
